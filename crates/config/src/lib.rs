@@ -82,7 +82,7 @@ pub use find_program::find_program;
 pub use glob::Glob;
 pub use grants::{Grants, MissingGrant};
 pub use invisible::is_invisible;
-pub use launch::pin::CONSTRAINTS_FILE;
+pub use launch::pin::{CONSTRAINTS_FILE, with_version};
 pub use lock::{
     DependencyCheck, LOCK_FILE, LockFile, LockMode, LockSettings, LockedDependencies, LockedIdentity,
     LockedItem, LockedPackage, LockedServer, MAX_LOCK_BYTES, PackageKind, sha256,

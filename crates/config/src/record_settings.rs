@@ -1,5 +1,6 @@
 //! Settings of recordings: what matching ignores, and what is replaced before a recording is written.
 
+use crate::glob::Glob;
 use regex::Regex;
 use std::collections::BTreeMap;
 
@@ -13,6 +14,14 @@ pub struct RecordSettings {
     pub ignore: BTreeMap<String, Vec<String>>,
     /// Patterns of text to replace, by the name of the replacement.
     pub redact: BTreeMap<String, TextPattern>,
+}
+
+impl RecordSettings {
+    /// Returns the pointers that are ignored for a tool, `source:tool`.
+    pub fn ignored(&self, tool_id: &str) -> Vec<String> {
+        let pointers = self.ignore.iter().filter(|(glob, _)| Glob::new(*glob).matches(tool_id));
+        pointers.flat_map(|(_, it)| it.clone()).collect()
+    }
 }
 
 /// A valid regular expression. It takes time proportional to the text.

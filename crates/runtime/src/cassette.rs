@@ -18,7 +18,7 @@ mod tests;
 pub use conversation_names::ConversationNaming;
 pub use files::CassetteFiles;
 pub use line::{CassetteError, CassetteLine, RecordedCall, RecordedOutcome, RecordedServer};
-pub use matching::{CassettePlayer, Exhausted};
+pub use matching::{CassettePlayer, Exhausted, remove_pointer};
 pub use nearest::{Miss, differences};
 pub use placeholders::Placeholders;
 pub use recorder::{RecordedPosition, Recorder, RecorderOptions};

@@ -7,7 +7,7 @@ use crate::{
     download::Download,
     lock::{LockedPackage, PackageKind},
     masked_string::MaskedString,
-    plan::{Arg, ArgOrigin, Launch},
+    plan::{Arg, ArgOrigin, Endpoint, Launch, Source},
 };
 
 /// Name of the file with the versions of dependencies, in the private folder of the server.
@@ -49,6 +49,43 @@ pub(crate) fn pin(launch: &mut Launch, package: &LockedPackage) -> Result<(), Ot
         }
         PackageKind::Docker => pin_image(launch, &written, name, package),
         _ => {}
+    }
+    Ok(())
+}
+
+/// Returns a source with another version of its package. The error says why it cannot have one.
+pub fn with_version(source: &Source, version: &str) -> Result<Source, String> {
+    let mut changed = Source { package: None, ..source.clone() };
+    let Endpoint::Stdio(launch) = &mut changed.endpoint else {
+        return Err(format!("`{}` has no package, so it has no versions", source.name.shown()));
+    };
+    set_version(launch, version).map_err(|why| format!("`{}`: {why}", source.name.shown()))?;
+    Ok(changed)
+}
+
+/// Changes the arguments so that this version starts, whatever agent.yaml and the lock say.
+fn set_version(launch: &mut Launch, version: &str) -> Result<(), String> {
+    let is_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '+' | '!' | '_' | ':');
+    if !version.starts_with(|c: char| c.is_ascii_alphanumeric()) || !version.chars().all(is_word) {
+        return Err(format!("'{version}' is not a version"));
+    }
+    match launch.download.clone() {
+        Some(Download::Npm { packages, .. }) => {
+            let Some(written) = packages.first() else { return Ok(()) };
+            let (name, _) = split_spec(PackageKind::Npm, written.expose());
+            pin_npm(launch, written, &format!("{name}@{version}"));
+        }
+        Some(Download::PyPi { package, .. }) => {
+            let (name, _) = split_spec(PackageKind::PyPi, package.expose());
+            let unlocked = LockedPackage::new(PackageKind::PyPi, name);
+            pin_pypi(launch, &package, &format!("{name}=={version}"), &unlocked);
+        }
+        Some(Download::Image { image, .. }) => {
+            let (name, _) = split_spec(PackageKind::Docker, image.expose());
+            let separator = if version.starts_with("sha256:") { '@' } else { ':' };
+            set_image(launch, &image, &format!("{name}{separator}{version}"));
+        }
+        None => return Err("its package has no versions; it is not started by npx, uvx or docker".to_owned()),
     }
     Ok(())
 }
@@ -152,12 +189,18 @@ fn added_flag(flag: &str) -> Arg {
 fn pin_image(launch: &mut Launch, written: &MaskedString, name: &str, package: &LockedPackage) {
     let Some(digest) = package.integrity.get("") else { return };
     let pinned = if package.is_local { digest.clone() } else { format!("{name}@{digest}") };
-    if let Some(arg) = launch.args.iter_mut().find(|it| it.value.expose() == written.expose()) {
-        *arg = locked(written, &pinned);
-    }
+    set_image(launch, written, &pinned);
     // An image that only this machine knows cannot be downloaded.
-    match &mut launch.download {
-        Some(Download::Image { image, .. }) if !package.is_local => *image = MaskedString::plain(pinned),
-        download => *download = None,
+    if package.is_local {
+        launch.download = None;
+    }
+}
+
+fn set_image(launch: &mut Launch, written: &MaskedString, pinned: &str) {
+    if let Some(arg) = launch.args.iter_mut().find(|it| it.value.expose() == written.expose()) {
+        *arg = locked(written, pinned);
+    }
+    if let Some(Download::Image { image, .. }) = &mut launch.download {
+        *image = MaskedString::plain(pinned);
     }
 }

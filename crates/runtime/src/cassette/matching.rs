@@ -204,7 +204,7 @@ impl CassettePlayer {
         let id = format!("{source}:{tool}");
         let mut arguments = arguments.clone();
         let pointers = self.ignore.iter().filter(|(glob, _)| glob.matches(&id)).flat_map(|(_, it)| it);
-        pointers.for_each(|it| remove(&mut arguments, it));
+        pointers.for_each(|it| remove_pointer(&mut arguments, it));
         format!("{id} {}", canonical(&arguments))
     }
 
@@ -214,7 +214,7 @@ impl CassettePlayer {
 }
 
 /// Removes the value at a JSON pointer.
-fn remove(value: &mut Value, pointer: &str) {
+pub fn remove_pointer(value: &mut Value, pointer: &str) {
     let Some((parent, last)) = pointer.rsplit_once('/') else { return };
     let last = last.replace("~1", "/").replace("~0", "~");
     if let Some(members) = value.pointer_mut(parent).and_then(Value::as_object_mut) {

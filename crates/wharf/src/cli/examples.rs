@@ -49,7 +49,8 @@ pub(super) const LOCK: &str = "Examples:
   wharf lock
   wharf lock --check --offline
   wharf lock --diff files:delete_path
-  wharf lock --accept files:delete_path";
+  wharf lock --accept files:delete_path
+  wharf lock --try time=2026.10.19 --cassette demo.cassette.jsonl";
 
 pub(super) const WHY: &str = "Examples:
   wharf why todo__create_todo

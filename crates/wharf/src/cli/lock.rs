@@ -32,4 +32,19 @@ pub(crate) struct LockArgs {
     /// Write the lock of this gateway, with what was accepted there, into wharf.lock
     #[arg(long, value_name = "URL", conflicts_with_all = ["check", "diff", "accept", "against", "upgrade"])]
     pub(crate) from_server: Option<String>,
+    /// Run this version of a server beside the locked one, and compare them on recorded calls
+    #[arg(long = "try", value_name = "SERVER=VERSION", conflicts_with_all = ["names", "check", "diff", "against", "upgrade", "server", "from_server"])]
+    pub(crate) try_version: Option<String>,
+    /// With --try: the recording that has the calls [default: the latest calls of the journal]
+    #[arg(long, value_name = "FILE", requires = "try_version")]
+    pub(crate) cassette: Option<PathBuf>,
+    /// With --try: how many of the latest calls of the journal to look at [default: 20]
+    #[arg(long, value_name = "N", requires = "try_version", conflicts_with = "cassette")]
+    pub(crate) calls: Option<usize>,
+    /// With --try: also call these tools, which may have effects: server:tool, where * stands for anything
+    #[arg(long, value_name = "PATTERN", requires = "try_version")]
+    pub(crate) also: Vec<String>,
+    /// With --try: lock the new version if it answers the same, or with --accept in any case
+    #[arg(long, requires = "try_version")]
+    pub(crate) promote: bool,
 }

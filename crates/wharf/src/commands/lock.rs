@@ -4,6 +4,7 @@ mod current;
 mod lock_path;
 mod remote;
 mod report;
+mod trial;
 
 use crate::{
     app::{self, App},
@@ -29,6 +30,9 @@ pub(super) fn run(common: &GlobalOptions, args: LockArgs, environment: &Environm
     let path = LockPath::of(common, environment);
     if let Some(before) = &args.against {
         return output.settle(compare_files(before, &path, args.diff.flatten().as_deref(), output));
+    }
+    if let Some(wanted) = args.try_version.clone() {
+        return trial::run(common, args, &wanted, environment, output);
     }
     if args.check && args.offline {
         return check_offline(common, environment, output);
@@ -147,12 +151,7 @@ fn written(
         output.print_error(&format!("error: {complaint}\n"));
         return Ok(Exit::ToolError);
     }
-    let text = accepted.to_text();
-    // A file that cannot be read again would stop the agent.
-    LockFile::parse(text.as_bytes()).map_err(|error| {
-        CommandError::new("MCPError", &format!("cannot lock these servers: {error}"), Exit::ToolError)
-    })?;
-    path.write(&text)?;
+    path.write_valid(&accepted)?;
     report(changes, true, output);
     for warning in current.unknown_packages() {
         output.print_info(&format!("warning: {warning}"));

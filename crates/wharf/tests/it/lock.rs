@@ -1,6 +1,6 @@
 //! Tests `wharf lock` and what it enforces, with a server whose definitions change and with real packages.
 
-use crate::servers::workspace::{Workspace, program};
+use crate::servers::workspace::{Workspace, program, tool as cache};
 use serde_json::{Value, json};
 use std::fs;
 
@@ -227,4 +227,48 @@ async fn real_packages_are_pinned_and_lock_twice_to_the_same_bytes() {
         .await
         .check(66, "the package of `memory` differs from wharf.lock: its content is");
     workspace.wharf("call time:get_current_time timezone=UTC").await.check(0, "timezone");
+}
+
+/// Versions of a real server that the cache `uvx-versions` has.
+const VERSIONS: [&str; 2] = ["2026.10.10", "2026.10.19"];
+
+#[tokio::test]
+async fn new_version_is_tried_beside_the_locked_one_and_promoted() {
+    let [old, new] = VERSIONS;
+    let workspace = Workspace::with(
+        "tools:\n  - {name: time, description: d, type: mcp, server: mcp-server-time, command: uvx}\n",
+    )
+    .set("UV_CACHE_DIR", &cache("uvx-versions").display().to_string())
+    .set("UV_PYTHON", &cache("python/bin/python").display().to_string());
+    workspace.wharf(&format!("lock --try time={new}")).await.check(2, "there is no wharf.lock");
+    workspace.wharf("lock").await.check(0, "time   new server");
+    // Without a version, uvx takes the newest one. Lock the older one.
+    workspace.wharf(&format!("lock --try time={old} --promote --accept")).await.check(0, "");
+    let locked = lock_text(&workspace);
+    assert!(locked.contains(&format!("\"version\": \"{old}\"")), "{locked}");
+    let call = "call time:convert_time source_timezone=UTC target_timezone=Asia/Tokyo time=10:00";
+    workspace.wharf(&format!("{call} --record demo.jsonl")).await.check(0, "Asia/Tokyo");
+
+    let tried = workspace.wharf(&format!("lock --try time={new} --cassette demo.jsonl --json")).await.json();
+    let read_only = serde_json::from_str::<Value>(&locked).expect("JSON")["servers"]["time"]["tools"]["convert_time"]
+        ["definition"]["annotations"]["readOnlyHint"]
+        == true;
+    if !read_only {
+        assert_eq!(tried["skipped"][0]["tool"], "convert_time", "{tried}");
+    }
+    let try_all = format!("lock --try time={new} --cassette demo.jsonl --also time:*");
+    let tried = workspace.wharf(&format!("{try_all} --json")).await.json();
+    let verdict = tried["calls"][0]["verdict"].as_str().expect("a verdict");
+    assert!(["same", "shape"].contains(&verdict), "{tried}");
+    assert!(tried["p50_ms"]["new"].as_f64().is_some_and(|it| it > 0.0), "{tried}");
+    assert_eq!(lock_text(&workspace), locked, "a trial writes nothing");
+    workspace.wharf(&format!("{try_all} --promote --accept")).await.check(0, "p95");
+    let promoted = lock_text(&workspace);
+    assert!(promoted.contains(&format!("\"version\": \"{new}\"")), "{promoted}");
+    workspace.wharf("lock --check").await.check(0, "nothing has changed");
+
+    workspace.wharf("lock --try time").await.check(2, "--try needs SERVER=VERSION");
+    workspace.wharf("lock --try other=1").await.check(2, "there is no server 'other'");
+    workspace.wharf("lock --try time=--help").await.check(2, "is not a version");
+    workspace.wharf("lock --try time=0.0.1").await.check(69, "");
 }

@@ -21,13 +21,7 @@ pub(super) struct CurrentLock {
 
 /// Connects to the servers that `is_wanted` selects and reads their lists.
 pub(super) async fn current_lock(app: &App, is_wanted: impl Fn(&str) -> bool) -> CurrentLock {
-    let lists = [List::Tools, List::Prompts, List::Resources, List::Templates];
-    let connections = app.connect(|it| is_wanted(it.name.expose()), &lists).await;
-    for fault in connections.faults() {
-        app.output.print_error(&fault_text(fault));
-    }
-    let unread = connections.sources.iter().flat_map(|it| &it.unread);
-    unread.for_each(|(_, fault)| app.output.print_error(&fault_text(fault)));
+    let connections = read_all(app, is_wanted).await;
     let is_whole = |it: &ConnectedSource| it.is_connected() && it.unread.is_empty();
     let whole = connections.sources.iter().filter(|it| is_whole(it));
     let current = CurrentLock {
@@ -41,7 +35,20 @@ pub(super) async fn current_lock(app: &App, is_wanted: impl Fn(&str) -> bool) ->
     current
 }
 
-fn locked_server(connected: &ConnectedSource, connections: &Connections) -> LockedServer {
+/// Connects to the servers that `is_wanted` selects, reads their lists and reports failures.
+pub(super) async fn read_all(app: &App, is_wanted: impl Fn(&str) -> bool) -> Connections {
+    let lists = [List::Tools, List::Prompts, List::Resources, List::Templates];
+    let connections = app.connect(|it| is_wanted(it.name.expose()), &lists).await;
+    for fault in connections.faults() {
+        app.output.print_error(&fault_text(fault));
+    }
+    let unread = connections.sources.iter().flat_map(|it| &it.unread);
+    unread.for_each(|(_, fault)| app.output.print_error(&fault_text(fault)));
+    connections
+}
+
+/// Returns what a connected server offers, in the form of a lock file.
+pub(super) fn locked_server(connected: &ConnectedSource, connections: &Connections) -> LockedServer {
     let catalog = &connections.catalog;
     let ConnectedSource { source, status, .. } = connected;
     let tools = catalog.tools.iter().filter(|it| connected.is_named(&it.source));

@@ -34,6 +34,15 @@ impl LockPath {
         })
     }
 
+    /// Writes the file, if it can be read again. One that cannot would stop the agent.
+    pub(super) fn write_valid(&self, lock: &LockFile) -> Result<(), CommandError> {
+        let text = lock.to_text();
+        LockFile::parse(text.as_bytes()).map_err(|error| {
+            CommandError::new("MCPError", &format!("cannot lock these servers: {error}"), Exit::ToolError)
+        })?;
+        self.write(&text)
+    }
+
     pub(super) fn missing(&self) -> CommandError {
         CommandError::usage("there is no wharf.lock beside the agent file\nhelp: `wharf lock` writes one")
     }
