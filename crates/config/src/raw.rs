@@ -287,7 +287,7 @@ raw! {
 
 raw! {
     /// One token of `[tokens]` of wharf.toml.
-    RawToken, "a token" { role = "role", value = "value", file = "file" }
+    RawToken, "a token" { role = "role", value = "value", file = "file", tool_mode = "tool_mode" }
 }
 
 raw! {

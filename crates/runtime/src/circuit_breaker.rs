@@ -6,6 +6,7 @@
 pub(crate) mod coordinator;
 
 use std::{
+    collections::VecDeque,
     fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, SystemTime},
@@ -90,8 +91,11 @@ pub struct CircuitBreaker {
     on_change: Box<dyn Fn(BreakerState) + Send + Sync>,
 }
 
+/// Number of state changes that a breaker remembers.
+const MAX_TRANSITIONS: usize = 16;
+
 /// The state of the breaker and the times of its last changes.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct TrackedState {
     state: BreakerState,
     /// Number of state changes. A permit from an earlier epoch is ignored when it settles.
@@ -99,6 +103,17 @@ struct TrackedState {
     failures: u32,
     last_failure: Option<SystemTime>,
     last_change: SystemTime,
+    /// The latest state changes, oldest first.
+    transitions: VecDeque<BreakerTransition>,
+}
+
+/// A change of the state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BreakerTransition {
+    /// Time of the change.
+    pub at: SystemTime,
+    /// The state after it.
+    pub state: BreakerState,
 }
 
 /// Snapshot of a circuit breaker.
@@ -138,6 +153,7 @@ impl CircuitBreaker {
             failures: 0,
             last_failure: None,
             last_change: SystemTime::now(),
+            transitions: VecDeque::new(),
         };
         Arc::new(CircuitBreaker { policy, tracked: Mutex::new(tracked), on_change: Box::new(on_change) })
     }
@@ -167,8 +183,14 @@ impl CircuitBreaker {
 
     /// Returns a snapshot of the state.
     pub fn snapshot(&self) -> BreakerSnapshot {
-        let TrackedState { state, failures, last_failure, last_change, .. } = *self.tracked();
+        let tracked = self.tracked();
+        let TrackedState { state, failures, last_failure, last_change, .. } = *tracked;
         BreakerSnapshot { state, failures, policy: self.policy, last_failure, last_change }
+    }
+
+    /// Returns the latest 16 changes of the state, oldest first.
+    pub fn transitions(&self) -> Vec<BreakerTransition> {
+        self.tracked().transitions.iter().copied().collect()
     }
 
     /// Closes the breaker.
@@ -236,6 +258,10 @@ impl TrackedState {
         if changed_name {
             self.epoch += 1;
             self.last_change = SystemTime::now();
+            if self.transitions.len() == MAX_TRANSITIONS {
+                self.transitions.pop_front();
+            }
+            self.transitions.push_back(BreakerTransition { at: self.last_change, state: next });
         }
         changed_name.then_some(next)
     }

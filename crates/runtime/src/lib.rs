@@ -71,7 +71,9 @@ pub use call::{Call, CallRecord, Caller, LogSubscription, OnProgress, Outcome, S
 pub use catalog::Catalog;
 pub use catalog::{NameParts, shown_names};
 pub use circuit_breaker::coordinator::{BreakerCoordinator, ProbeDecision};
-pub use circuit_breaker::{BreakerSnapshot, BreakerState, CircuitBreaker, Permit, Verdict};
+pub use circuit_breaker::{
+    BreakerSnapshot, BreakerState, BreakerTransition, CircuitBreaker, Permit, Verdict,
+};
 pub use events::{AbandonedCalls, Event, EventKind, Events, Observer};
 pub use fault::{Fault, FaultKind, KnownCause, Stage, known_causes, sent_word};
 pub use from_file::{CallError, FromFile, LoadError, ToolOutput, WharfProgram};

@@ -12,7 +12,7 @@ use crate::{
     call::{Call, CallRecord, Caller, Deadline},
     catalog::{BlockReason, Catalog, DisabledTools, Discovery, ToolEntry, UnavailableSources},
     catalog_writer::CatalogWriter,
-    circuit_breaker::BreakerState,
+    circuit_breaker::{BreakerState, BreakerTransition},
     consent::Consent,
     events::{AbandonedCalls, EventBus, Events},
     executor::{Executor, InFlight},
@@ -351,6 +351,11 @@ impl Handle {
     /// Closes the circuit breaker of a source.
     pub fn reset_breaker(&self, source: &str) -> Result<(), Arc<Fault>> {
         self.active_source(source).map(|it| it.circuit_breaker().reset())
+    }
+
+    /// Returns the latest changes of a source's circuit breaker, oldest first. Empty for an unknown source.
+    pub fn breaker_transitions(&self, source: &str) -> Vec<BreakerTransition> {
+        self.active_source(source).map(|it| it.circuit_breaker().transitions()).unwrap_or_default()
     }
 
     /// Waits until this source has been listed or has failed. Returns immediately for an unknown source.

@@ -2,9 +2,11 @@
 //! that stops it.
 
 mod layers;
+mod recent_calls;
 
 use crate::{Handle, catalog::Catalog};
 use layers::{find_subject, layers};
+pub use recent_calls::{RecentCall, RecentCalls};
 use serde_json::{Value, json};
 
 /// Maximum number of similar names.
@@ -21,6 +23,8 @@ pub struct ToolExplanation {
     pub layers: Vec<ToolLayer>,
     /// Names that are like the one asked for.
     pub similar: Vec<String>,
+    /// The latest calls, if a journal knows them.
+    pub recent: Option<RecentCalls>,
 }
 
 /// One layer that decides about a tool.
@@ -58,7 +62,7 @@ pub fn explain_tool(handle: &Handle, name: &str, audience: Audience) -> ToolExpl
     let stopped = layers.iter().find(|it| !it.is_ok).and_then(|it| it.code);
     let is_unknown = matches!(stopped, Some("source_unknown" | "not_listed"));
     let similar = if is_unknown { similar_names(&catalog, name) } else { Vec::new() };
-    ToolExplanation { tool_id: subject.tool_id(name), is_unknown, layers, similar }
+    ToolExplanation { tool_id: subject.tool_id(name), is_unknown, layers, similar, recent: None }
 }
 
 impl ToolExplanation {
@@ -67,9 +71,21 @@ impl ToolExplanation {
         self.layers.iter().find(|it| !it.is_ok)
     }
 
-    /// Returns `callable` or `stopped`.
+    /// Returns `callable`, `stopped`, or `failing` for a tool that can be called but fails more often than not.
     pub fn verdict(&self) -> &'static str {
-        if self.stopped_by().is_some() { "stopped" } else { "callable" }
+        let is_failing = self.recent.as_ref().is_some_and(RecentCalls::is_failing);
+        match self.stopped_by() {
+            Some(_) => "stopped",
+            None if is_failing => "failing",
+            None => "callable",
+        }
+    }
+
+    /// Adds a layer that the runtime does not know, behind the layer called `after`. Does nothing for an unknown tool.
+    pub fn add_layer(&mut self, after: &str, layer: ToolLayer) {
+        if let Some(at) = self.layers.iter().position(|it| it.name == after) {
+            self.layers.insert(at + 1, layer);
+        }
     }
 
     /// Converts the explanation to JSON.
@@ -86,6 +102,7 @@ impl ToolExplanation {
             "stopped_by": stopped,
             "layers": layers.collect::<Vec<_>>(),
             "similar": self.similar,
+            "recent": self.recent.as_ref().map(RecentCalls::to_json),
         })
     }
 }

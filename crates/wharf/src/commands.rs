@@ -146,7 +146,10 @@ fn dispatch(command: Command, common: &GlobalOptions, environment: &Environment,
         }
         Command::Lint(args) => app::run(common, environment, output, |app| Box::pin(lint::run(app, args))),
         Command::Lock(args) => lock::run(common, args, environment, output),
-        Command::Why(args) => app::run(common, environment, output, |app| Box::pin(why::run(app, args))),
+        Command::Why(args) => {
+            let (tool_cache, token) = (environment.tool_cache(&common.file), environment.token());
+            app::run(common, environment, output, |app| Box::pin(why::run(app, args, tool_cache, token)))
+        }
         Command::Mock(args) => mock::run(&args, output),
         Command::Test(args) => test::run(common, &args, environment, output),
         Command::Prompt { name, arguments } => {

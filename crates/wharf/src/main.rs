@@ -12,6 +12,7 @@ mod app;
 mod arguments;
 mod bundle;
 mod call_stats;
+mod caller_role;
 mod cassette_file;
 mod cassette_server;
 mod cli;
@@ -37,6 +38,7 @@ mod pretty_json;
 mod progress;
 #[cfg(unix)]
 mod query_worker;
+mod recent_calls;
 mod registry;
 mod reload;
 mod replayed_servers;

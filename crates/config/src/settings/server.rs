@@ -4,6 +4,7 @@
 //! and the program reads those.
 
 use crate::{
+    agent_settings::ClientTools,
     diagnostic::Diagnostics,
     node::Value,
     place::{Lines, Place},
@@ -63,6 +64,8 @@ pub struct NamedToken {
     pub role: Role,
     /// Location of the token.
     pub stored_at: TokenLocation,
+    /// How its clients are shown tools, if not as agent.yaml says.
+    pub tool_mode: Option<ClientTools>,
 }
 
 /// Location of a token.
@@ -203,12 +206,13 @@ fn token(name: String, field: Field, diagnostics: &mut Diagnostics) -> Option<Na
     if RESERVED.contains(&name.as_str()) {
         diagnostics.token_name_reserved(at, &name);
     }
-    let RawToken { role, value, file } = RawToken::read(field.node, diagnostics)?;
+    let RawToken { role, value, file, tool_mode } = RawToken::read(field.node, diagnostics)?;
     if role.is_none() {
         diagnostics.token_without_role(at, &name, Role::NAMES);
     }
     let mut reader = Reader { class: "ConfigError", diagnostics };
     let role = reader.keyword("role", role, Role::NAMES, Role::parse);
+    let tool_mode = reader.keyword("tool_mode", tool_mode, ClientTools::KEYWORDS, ClientTools::parse);
     let stored_at = match (reader.text("value", value), reader.text("file", file)) {
         (Some(value), None) => {
             diagnostics.hide(value.at);
@@ -230,7 +234,7 @@ fn token(name: String, field: Field, diagnostics: &mut Diagnostics) -> Option<Na
             None
         }
     };
-    Some(NamedToken { name, role: role?, stored_at: stored_at? })
+    Some(NamedToken { name, role: role?, stored_at: stored_at?, tool_mode })
 }
 
 /// Returns the name in `${NAME}`, if the text consists of nothing else.

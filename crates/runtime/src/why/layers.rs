@@ -5,6 +5,7 @@ use crate::{
     BreakerState, Catalog, Fault, FaultKind, Handle,
     active_source::SourceState,
     catalog::{BlockReason, Discovery, QuarantineCause, ToolEntry},
+    source_status::SourceStatus,
     time_format::rfc3339,
 };
 use std::sync::Arc;
@@ -152,6 +153,9 @@ fn discovery(subject: &ToolSubject) -> Option<ToolLayer> {
         Discovery::Pending => {
             stopped("discovery", "pending", "the server is being started", "try again in a moment")
         }
+        Discovery::Failed(fault) if fault.kind == FaultKind::ProcessLimitReached => {
+            stopped("processes", "limit", fault.cause.clone(), fault.hint.as_deref().unwrap_or_default())
+        }
         Discovery::Failed(fault) if fault.kind == FaultKind::LockMismatch => {
             stopped("lock", "package", fault.cause.clone(), fault.hint.as_deref().unwrap_or_default())
         }
@@ -173,6 +177,17 @@ fn override_hides(subject: &ToolSubject) -> Option<ToolLayer> {
 }
 
 fn listing(subject: &ToolSubject) -> ToolLayer {
+    let status = subject.state.as_ref().map(|it| &it.status);
+    let has_no_tools = |it: &SourceStatus| it.capabilities.is_some() && !it.offers("tools", None);
+    if subject.entry.is_none() && status.is_some_and(has_no_tools) {
+        let detail = "the server declares no tools";
+        return stopped(
+            "capability",
+            "no_tools",
+            detail,
+            "it may have prompts or resources; see `wharf doctor`",
+        );
+    }
     match &subject.entry {
         Some(entry) => passed("listing", format!("the server lists `{}`", entry.wire_name)),
         None => stopped(

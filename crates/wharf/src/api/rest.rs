@@ -69,7 +69,7 @@ pub(super) async fn respond(
         Route::LockFile => lock::file(shared, query).await,
         Route::AcceptDefinition => lock::accept(shared, request).await,
         Route::WithdrawDefinition => lock::withdraw(shared, segment, query).await,
-        Route::WhyTool => tools::why(handle, segment, query),
+        Route::WhyTool => tools::why(shared, segment, &request).await,
         Route::SwitchTool => tools::switch(shared, segment, request).await,
         Route::CallTool => call::run(shared, segment, request).await,
         Route::Calls => calls::list(shared.journal.calls().await, query).await,

@@ -13,6 +13,15 @@ pub(crate) struct WhyArgs {
     /// Explain it for the model of the agent, for which `allow` and `deny` count
     #[arg(long)]
     pub(crate) for_agent: bool,
+    /// Explain it for a client with this token of wharf.toml, whose role counts
+    #[arg(long, value_name = "TOKEN")]
+    pub(crate) principal: Option<String>,
+    /// Start no server; use the tool list of the last run
+    #[arg(long, conflicts_with = "server")]
+    pub(crate) cached: bool,
+    /// Ask the gateway at this address
+    #[arg(long, value_name = "URL")]
+    pub(crate) server: Option<String>,
     /// Succeed only if this is the answer
     #[arg(long, value_name = "ANSWER")]
     pub(crate) expect: Option<Verdict>,

@@ -148,7 +148,7 @@ fn api_options(
         limits: GatewayLimits::of(app),
         session_store,
         task_ids,
-        tool_mode: ToolMode::of(&app.plan.agent.context),
+        tool_mode: ToolMode::of(&app.plan.agent.context).with_tokens(&app.server.tokens),
         upstream_context: app.upstream_context.clone(),
         coordinator: app.options.coordinator.clone(),
         tape,
@@ -271,7 +271,7 @@ async fn follow(replica: Option<Replica>, handle: Handle, api: Api, registry: &S
 
 /// Adds the tokens that wharf.toml names.
 fn add_tokens(tokens: &mut Tokens, named: &[NamedToken], environment: &Environment) -> Result<(), String> {
-    for NamedToken { name, role, stored_at } in named {
+    for NamedToken { name, role, stored_at, tool_mode: _ } in named {
         let token = match stored_at {
             TokenLocation::File(path) => read_token(path)?,
             TokenLocation::Variable(variable) => {

@@ -1,21 +1,38 @@
 //! `wharf why`: explains whether a tool can be called and what stops it, or what happened in a conversation.
 
+mod cached;
 mod conversation;
+mod rendering;
 
-use super::call::can_have_tool;
+use super::{call::can_have_tool, gateway_client::GatewayClient};
 use crate::{
     app::App,
+    caller_role::role_layer,
     cli::{Verdict, WhyArgs},
     command_error::CommandError,
-    content::printable,
+    environment::Token,
     exit::Exit,
+    output::Output,
+    recent_calls::add_recent_calls,
+    tool_cache::ToolCache,
 };
+use rendering::to_text;
+use serde_json::Value;
 use uuid::Uuid;
 use wharf_mcp::session::List;
-use wharf_runtime::why::{Audience, ToolExplanation, ToolLayer, explain_tool};
+use wharf_runtime::{
+    Handle,
+    why::{Audience, ToolExplanation, explain_tool},
+};
+use wharf_store::{Location, Store};
 
 /// Explains a conversation, or connects to the server of the tool and explains that.
-pub(super) async fn run(app: App, args: WhyArgs) -> Exit {
+pub(super) async fn run(
+    app: App,
+    args: WhyArgs,
+    tool_cache: Option<ToolCache>,
+    token: Option<Token>,
+) -> Exit {
     let output = app.output;
     // The ids of conversations are UUIDs, and no tool has such a name.
     if Uuid::parse_str(&args.tool).is_ok() {
@@ -24,46 +41,98 @@ pub(super) async fn run(app: App, args: WhyArgs) -> Exit {
     if args.call.is_some() {
         return output.fail(&CommandError::usage("a call can be named only after a conversation"));
     }
-    let sources = &app.plan.sources;
-    let connections = app.connect(|it| can_have_tool(it, &args.tool, sources), &[List::Tools]).await;
-    let audience = if args.for_agent { Audience::Agent } else { Audience::Client };
-    let explanation = explain_tool(&connections.handle, &args.tool, audience);
-    match output.json {
-        true => output.json(&explanation.to_json()),
-        false => output.data(&text(&explanation)),
+    let explained = match &args.server {
+        Some(server) => ask_gateway(server, token, &args).await,
+        None => explain(&app, &args, tool_cache.as_ref()).await.map(|it| (it.to_json(), it.is_unknown)),
+    };
+    match explained {
+        Ok((explanation, is_unknown)) => {
+            print(&explanation, output);
+            if is_unknown { Exit::NotFound } else { exit(&explanation, args.expect) }
+        }
+        Err(error) => output.fail(&error),
     }
-    connections.close().await;
-    exit(&explanation, args.expect)
 }
 
-fn exit(explanation: &ToolExplanation, expected: Option<Verdict>) -> Exit {
-    let is_stopped = explanation.stopped_by().is_some();
+/// Explains a tool of the agent file. With `--cached` it starts nothing.
+async fn explain(
+    app: &App,
+    args: &WhyArgs,
+    tool_cache: Option<&ToolCache>,
+) -> Result<ToolExplanation, CommandError> {
+    let audience = if args.for_agent { Audience::Agent } else { Audience::Client };
+    let role = args.principal.as_deref().map(|it| role_of(app, it)).transpose()?;
+    let mut explanation = match args.cached {
+        true => cached::explain(&app.plan, tool_cache, &args.tool, audience)?,
+        false => {
+            let sources = &app.plan.sources;
+            let connections = app.connect(|it| can_have_tool(it, &args.tool, sources), &[List::Tools]).await;
+            let mut explanation = explain_tool(&connections.handle, &args.tool, audience);
+            add_journal(&mut explanation, app, &connections.handle).await;
+            connections.close().await;
+            explanation
+        }
+    };
+    if let Some((name, role)) = role {
+        explanation.add_layer("override", role_layer(&name, role));
+    }
+    Ok(explanation)
+}
+
+/// Returns the role of a token of wharf.toml.
+fn role_of(app: &App, name: &str) -> Result<(String, wharf_config::Role), CommandError> {
+    let found = app.server.tokens.iter().find(|it| it.name == name);
+    let role = found.map(|it| it.role).or((name == "operator").then_some(wharf_config::Role::Admin));
+    let unknown = || {
+        let complaint = format!("wharf.toml has no token '{name}'\nhelp: `[tokens]` lists them");
+        CommandError::new("MCPToolNotFoundError", &complaint, Exit::NotFound)
+    };
+    Ok((name.to_owned(), role.ok_or_else(unknown)?))
+}
+
+/// Adds the latest calls, if there is a journal.
+async fn add_journal(explanation: &mut ToolExplanation, app: &App, handle: &Handle) {
+    let is_there = |it: &&Location| !matches!(it, Location::Sqlite(path) if !path.exists());
+    let Some(location) = app.database.as_ref().filter(is_there) else { return };
+    if let Ok(store) = Store::open(location).await {
+        add_recent_calls(explanation, &store, handle).await;
+        store.close().await;
+    }
+}
+
+/// Asks a running gateway.
+async fn ask_gateway(
+    server: &str,
+    token: Option<Token>,
+    args: &WhyArgs,
+) -> Result<(Value, bool), CommandError> {
+    let to_error =
+        |it: super::gateway_client::GatewayClientError| CommandError::new("MCPError", &it.message, it.exit);
+    let gateway = GatewayClient::new(server, token).map_err(to_error)?;
+    let mut query = url::form_urlencoded::Serializer::new(String::new());
+    if args.for_agent {
+        query.append_pair("for", "agent");
+    }
+    if let Some(principal) = &args.principal {
+        query.append_pair("principal", principal);
+    }
+    let tool: String = url::form_urlencoded::byte_serialize(args.tool.as_bytes()).collect();
+    let path = format!("/api/v1/tools/{}/why?{}", tool.replace('+', "%20"), query.finish());
+    gateway.request("GET", &path, None).await.map(|it| (it, false)).map_err(to_error)
+}
+
+fn print(explanation: &Value, output: Output) {
+    match output.json {
+        true => output.json(explanation),
+        false => output.data(&to_text(explanation)),
+    }
+}
+
+fn exit(explanation: &Value, expected: Option<Verdict>) -> Exit {
+    let is_stopped = explanation["verdict"] == "stopped";
     match expected {
-        _ if explanation.is_unknown => Exit::NotFound,
         Some(Verdict::Hidden) if is_stopped => Exit::Success,
         Some(Verdict::Callable) | None if !is_stopped => Exit::Success,
         _ => Exit::ToolError,
     }
-}
-
-/// Formats the answer first, then every layer.
-fn text(explanation: &ToolExplanation) -> String {
-    let id = printable(&explanation.tool_id);
-    let mut out = match explanation.stopped_by() {
-        None => format!("{id} can be called\n"),
-        Some(layer) => {
-            let hint = layer.hint.as_ref().map(|it| format!("help: {}\n", printable(it))).unwrap_or_default();
-            let code = layer.code.unwrap_or_default();
-            format!("{id} is stopped by {}/{code}: {}\n{hint}", layer.name, printable(&layer.detail))
-        }
-    };
-    if !explanation.similar.is_empty() {
-        out.push_str(&format!("similar: {}\n", printable(&explanation.similar.join(", "))));
-    }
-    let line = |it: &ToolLayer| {
-        let state = if it.is_ok { "ok  " } else { "FAIL" };
-        let at = it.at.as_ref().map(|at| format!(" ({})", printable(at))).unwrap_or_default();
-        format!("  {state}  {:<12}  {}{at}\n", it.name, printable(&it.detail))
-    };
-    out + &explanation.layers.iter().map(line).collect::<String>()
 }

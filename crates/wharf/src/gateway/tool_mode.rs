@@ -4,8 +4,9 @@
 use super::{Gateway, client_request::ClientRequest, invalid, lists::ListCache};
 use http::request::Parts;
 use serde_json::{Value, json};
-use wharf_config::{ClientTools, ContextSettings, Glob};
-use wharf_mcp::{Raw, RpcError};
+use std::collections::BTreeMap;
+use wharf_config::{ClientTools, ContextSettings, Glob, NamedToken};
+use wharf_mcp::{Raw, RpcError, serve::http::Owner};
 use wharf_runtime::{
     Catalog,
     catalog::ToolEntry,
@@ -19,17 +20,29 @@ pub(crate) struct ToolMode {
     clients: Option<ClientTools>,
     budget: Option<u64>,
     pins: Vec<Glob>,
+    /// Modes of principals, by name.
+    principals: BTreeMap<String, ClientTools>,
 }
 
 impl ToolMode {
     pub(crate) fn of(settings: &ContextSettings) -> ToolMode {
-        ToolMode { clients: Some(settings.clients), budget: settings.tool_budget, pins: settings.pin.clone() }
+        let principals = BTreeMap::new();
+        let (clients, pins) = (Some(settings.clients), settings.pin.clone());
+        ToolMode { clients, budget: settings.tool_budget, pins, principals }
     }
 
-    /// Returns whether a client searches for tools: its address says so, or the settings do.
+    /// Adds the modes that wharf.toml gives to tokens.
+    pub(crate) fn with_tokens(self, tokens: &[NamedToken]) -> ToolMode {
+        let modes = tokens.iter().filter_map(|it| Some((it.name.clone(), it.tool_mode?)));
+        ToolMode { principals: modes.collect(), ..self }
+    }
+
+    /// Returns whether a client searches for tools: its address says so, its token, or the settings.
     pub(super) fn is_search(&self, http: Option<&Parts>, catalog: &Catalog) -> bool {
         let asked = http.and_then(|it| it.uri.query()).and_then(asked_mode);
-        match asked.or(self.clients).unwrap_or(ClientTools::All) {
+        let principal = http.and_then(|it| it.extensions.get::<Owner>()).map(|it| &*it.0);
+        let of_token = principal.and_then(|it| self.principals.get(it).copied());
+        match asked.or(of_token).or(self.clients).unwrap_or(ClientTools::All) {
             ClientTools::All => false,
             ClientTools::Search => true,
             ClientTools::Auto => {

@@ -74,3 +74,5 @@ mod tidy;
 #[cfg(unix)]
 mod todo;
 mod tool_search;
+#[cfg(target_os = "linux")]
+mod why;

@@ -120,13 +120,16 @@ fn clients_that_search_see_few_tools_and_can_call_all() {
     let tools = prepare(folder.path());
     fs::write(folder.path().join("agent.yaml"), tools).expect("a file");
     let settings = folder.path().join("wharf.toml").display().to_string();
-    let server =
-        Server::start_with(folder, &["--settings", &settings], &[("PATH", "/usr/local/bin:/usr/bin:/bin")]);
-    let ask = |path: &str, method: &str, mut params: Value| -> Value {
+    let mut text = fs::read_to_string(&settings).expect("the settings");
+    text.push_str("[tokens.ci]\nrole = \"caller\"\nvalue = \"${CI}\"\ntool_mode = \"search\"\n");
+    fs::write(&settings, text).expect("a file");
+    let variables = [("PATH", "/usr/local/bin:/usr/bin:/bin"), ("CI", "caller-caller-caller")];
+    let server = Server::start_with(folder, &["--settings", &settings], &variables);
+    let ask_as = |token: &str, path: &str, method: &str, mut params: Value| -> Value {
         params["_meta"] = json!({ "io.modelcontextprotocol/protocolVersion": "2026-07-28",
             "io.modelcontextprotocol/clientCapabilities": {} });
         let mut headers = vec![
-            format!("Authorization: Bearer {}", server.token),
+            format!("Authorization: Bearer {token}"),
             "Content-Type: application/json".to_owned(),
             "Accept: application/json, text/event-stream".to_owned(),
             "MCP-Protocol-Version: 2026-07-28".to_owned(),
@@ -137,9 +140,19 @@ fn clients_that_search_see_few_tools_and_can_call_all() {
         let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
         server.ask_with("POST", path, &headers, Some(&body)).1
     };
-    let list =
-        |path: &str| ask(path, "tools/list", json!({}))["result"]["tools"].as_array().expect("tools").len();
+    let ask = |path: &str, method: &str, params: Value| ask_as(&server.token, path, method, params);
+    let list_as = |token: &str, path: &str| {
+        let listed = ask_as(token, path, "tools/list", json!({}));
+        listed["result"]["tools"].as_array().expect("tools").len()
+    };
+    let list = |path: &str| list_as(&server.token, path);
     assert_eq!((list("/mcp"), list("/mcp?tools=search"), list("/mcp?tools=auto")), (5000, 2, 2));
+    let list = |path: &str| list_as("caller-caller-caller", path);
+    assert_eq!(
+        (list("/mcp"), list("/mcp?tools=all")),
+        (2, 5000),
+        "the token searches, unless its address says all"
+    );
     let query =
         json!({ "name": "wharf__find_tools", "arguments": { "query": "leaves in hot water", "limit": 1 } });
     let found = ask("/mcp?tools=search", "tools/call", query.clone());

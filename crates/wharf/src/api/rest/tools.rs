@@ -6,7 +6,10 @@ use crate::{
         ApiState, body, json_response,
         problem::Problem,
         query::{self, Query},
+        tokens::Principal,
     },
+    caller_role::role_layer,
+    recent_calls::add_recent_calls,
     registry::Inventory,
 };
 use http::{Request, StatusCode};
@@ -16,9 +19,10 @@ use std::{
     sync::Arc,
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
+use wharf_config::Role;
 use wharf_mcp::Raw;
 use wharf_runtime::{
-    Catalog, Handle,
+    Catalog,
     catalog::{BlockReason, ToolEntry},
     lock::Difference,
     time_format::rfc3339,
@@ -77,12 +81,27 @@ pub(super) async fn definitions(shared: &ApiState, id: &str, query: Option<&str>
 }
 
 /// Explains whether a tool can be called.
-pub(super) fn why(handle: &Handle, id: &str, query: Option<&str>) -> HandlerResult {
-    let query = Query::read(query, &["for"])?;
+pub(super) async fn why(shared: &ApiState, id: &str, request: &Request<Incoming>) -> HandlerResult {
+    let query = Query::read(request.uri().query(), &["for", "principal"])?;
     let audience = query.choice("for", &[("client", Audience::Client), ("agent", Audience::Agent)])?;
-    let explanation = explain_tool(handle, id, audience.unwrap_or_default());
+    let asking = request.extensions().get::<Arc<Principal>>().cloned().ok_or_else(Problem::unauthorized)?;
+    let principal = match query.text("principal").filter(|it| **it != *asking.name) {
+        None => query.text("principal").map(|_| asking),
+        Some(name) => {
+            asking.require_role(Role::Operator)?;
+            let found = shared.tokens.find(|it| *it.name == *name);
+            Some(found.ok_or_else(|| Problem::not_found("principal", name))?)
+        }
+    };
+    let mut explanation = explain_tool(&shared.handle, id, audience.unwrap_or_default());
     if explanation.is_unknown {
         return Err(Problem::not_found("tool", id));
+    }
+    if let Some(principal) = principal {
+        explanation.add_layer("override", role_layer(&principal.name, principal.role));
+    }
+    if !shared.journal.status().is_away() {
+        add_recent_calls(&mut explanation, shared.journal.store(), &shared.handle).await;
     }
     Ok(json_response(StatusCode::OK, explanation.to_json()))
 }

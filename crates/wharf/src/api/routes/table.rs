@@ -98,7 +98,7 @@ pub(in crate::api) static ROUTES: &[Operation] = &[
     needs!(Viewer, Tool GET "/api/v1/tools/{tool_id}", "getTool": "Shows one tool",
         &["tool_id"], None, &[(200, JSON, "Tool")], &[404]),
     needs!(Viewer, WhyTool GET "/api/v1/tools/{tool_id}/why", "whyTool": "Explains whether a tool can be called",
-        &["tool_id", "for"], None, &[(200, JSON, "ToolExplanation")], &[404]),
+        &["tool_id", "for", "whose"], None, &[(200, JSON, "ToolExplanation")], &[404]),
     needs!(Viewer, Definitions GET "/api/v1/tools/{tool_id}/definitions", "listDefinitions":
         "Lists the latest 20 editions of a tool's definition, newest first",
         &["tool_id"], None, &[(200, JSON, "Definitions")], &[404, 503]),
