@@ -103,6 +103,20 @@ const PROVISIONS: &[Provision] = &[
             "mcp-server-time",
         ]),
     },
+    // The reference servers with their archives, so that a test can install them again without a network.
+    Provision {
+        name: "npx-reference",
+        recipe: Recipe::NpxCache(&[
+            "@modelcontextprotocol/server-everything",
+            "@modelcontextprotocol/server-filesystem",
+            "@modelcontextprotocol/server-memory",
+            "@modelcontextprotocol/server-sequential-thinking",
+        ]),
+    },
+    Provision {
+        name: "uvx-reference",
+        recipe: Recipe::UvxServers(&["mcp-server-time", "mcp-server-git", "mcp-server-fetch"]),
+    },
     Provision { name: "npx-servers", recipe: Recipe::NpxServers(servers::NPM) },
     Provision { name: "uvx-servers", recipe: Recipe::UvxServers(servers::PYPI) },
 ];

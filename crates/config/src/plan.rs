@@ -320,6 +320,11 @@ impl Interpreter {
 }
 
 impl Launch {
+    /// Returns the package that is started in place of the one that agent.yaml names, if the lock pins its version.
+    pub fn pinned_package(&self) -> Option<&MaskedString> {
+        self.args.iter().find(|it| matches!(it.origin, ArgOrigin::Locked(_))).map(|it| &it.value)
+    }
+
     /// Returns the package as agent.yaml names it, if the lock pins its version.
     pub fn written_package(&self) -> Option<&MaskedString> {
         self.args.iter().find_map(|it| match &it.origin {

@@ -2,12 +2,13 @@
 //!
 //! wharf asks no registry. It reads what the launchers have installed on this machine.
 
+mod docker;
 mod npm;
 mod pypi;
 
 use std::path::Path;
 use wharf_config::{
-    DependencyCheck, Download, Endpoint, Launch, LockSettings, LockedDependencies, LockedPackage,
+    DependencyCheck, Download, Endpoint, Launch, Launcher, LockSettings, LockedDependencies, LockedPackage,
     PackageKind, Program, Source, sha256,
 };
 
@@ -16,16 +17,16 @@ const MAX_PROGRAM_BYTES: u64 = 1024 * 1024 * 1024;
 
 /// Returns the package of a source, or `None` for a built-in server. What cannot be found stays empty. `process` is the
 /// process of the running server.
-pub fn installed_package(source: &Source, process: Option<u32>) -> Option<LockedPackage> {
+pub async fn installed_package(source: &Source, process: Option<u32>) -> Option<LockedPackage> {
     match &source.endpoint {
         Endpoint::Builtin(_) => None,
-        Endpoint::Stdio(launch) => Some(launched_package(launch, process)),
+        Endpoint::Stdio(launch) => Some(launched_package(launch, process).await),
         Endpoint::Sse(remote) | Endpoint::Http { remote, .. } => Some(remote_package(&remote.url)),
         Endpoint::WebSocket(url, _) => Some(remote_package(url)),
     }
 }
 
-fn launched_package(launch: &Launch, process: Option<u32>) -> LockedPackage {
+async fn launched_package(launch: &Launch, process: Option<u32>) -> LockedPackage {
     match (&launch.download, &launch.program) {
         (Some(Download::Npm { packages, .. }), _) => {
             let spec = launch.written_package().or(packages.first());
@@ -39,7 +40,15 @@ fn launched_package(launch: &Launch, process: Option<u32>) -> LockedPackage {
         }
         (Some(Download::Image { image, .. }), _) => {
             let spec = launch.written_package().unwrap_or(image).shown();
-            LockedPackage::new(PackageKind::Docker, spec)
+            let found = docker::find(launch, spec, image.expose()).await;
+            found.unwrap_or_else(|| LockedPackage::new(PackageKind::Docker, spec))
+        }
+        // A locked image that only this machine knows is started by its id and never downloaded.
+        (None, Program::Launcher(Launcher::Docker)) if launch.pinned_package().is_some() => {
+            let spec = launch.written_package().map_or("", |it| it.shown());
+            let image = launch.pinned_package().map_or("", |it| it.expose());
+            let found = docker::find(launch, spec, image).await;
+            found.unwrap_or_else(|| LockedPackage::new(PackageKind::Docker, spec))
         }
         (None, Program::Granted(path)) => granted_program(path),
         (None, Program::Launcher(launcher)) => LockedPackage::new(PackageKind::Program, launcher.as_str()),

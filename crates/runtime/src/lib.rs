@@ -42,6 +42,7 @@ mod fault;
 mod from_file;
 mod handshake_sessions;
 mod installed_package;
+mod launch_program;
 mod lists_to_refresh;
 pub mod lock;
 mod lock_items;

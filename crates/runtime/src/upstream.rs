@@ -7,7 +7,6 @@ mod host;
 mod install;
 mod opener;
 mod processes;
-mod program;
 pub(crate) mod recorded;
 mod working_directory;
 
@@ -218,7 +217,7 @@ impl Upstream {
         let Connected { session, task, news } = connected;
         let opened =
             UpstreamSession { session, news, took: started.elapsed(), task, working_directory, slot };
-        match self.package_fault(&connect_attempt) {
+        match self.package_fault(&connect_attempt).await {
             None => Ok(opened),
             Some(fault) => {
                 opened.close().await;
@@ -235,10 +234,10 @@ impl Upstream {
     }
 
     /// Compares the package of the running server with the lock. Returns a fault if it must not be used.
-    fn package_fault(&self, connect_attempt: &ConnectAttempt) -> Option<Fault> {
+    async fn package_fault(&self, connect_attempt: &ConnectAttempt) -> Option<Fault> {
         let locked = self.source.package.as_ref().filter(|_| self.context.recorded.is_none())?;
         let process = connect_attempt.publisher.as_ref().and_then(|it| it.status().0.pid);
-        let found = installed_package(&self.source, process)?;
+        let found = installed_package(&self.source, process).await?;
         let why = integrity_mismatch(locked, &found)
             .or_else(|| dependency_mismatch(locked, &found, &self.source.lock))?;
         let name = self.source.name.shown();

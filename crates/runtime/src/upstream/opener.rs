@@ -1,7 +1,7 @@
 //! Creates the opener for each kind of endpoint. No other module matches on an endpoint to open it.
 
-use super::{UpstreamContext, container, credentials, program, working_directory::WorkingDirectory};
-use crate::MaskedString;
+use super::{UpstreamContext, container, credentials, working_directory::WorkingDirectory};
+use crate::{MaskedString, launch_program::find_program_of};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use std::{ffi::OsString, sync::Arc};
 use wharf_config::{CONSTRAINTS_FILE, Endpoint, Launch, PortEndpoint, PortTransport, RemoteEndpoint, Source};
@@ -78,7 +78,7 @@ pub(super) fn command(
     working_directory: &WorkingDirectory,
 ) -> Result<stdio::Command, Failure> {
     let os = |text: &MaskedString| OsString::from(text.expose());
-    let mut command = stdio::Command::new(program::find(launch)?, working_directory.path());
+    let mut command = stdio::Command::new(find_program_of(launch)?, working_directory.path());
     if let Some(constraints) = &launch.constraints {
         let file = working_directory.path().join(CONSTRAINTS_FILE);
         let written = std::fs::write(file, constraints);

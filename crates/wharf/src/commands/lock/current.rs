@@ -23,11 +23,12 @@ pub(super) struct CurrentLock {
 pub(super) async fn current_lock(app: &App, is_wanted: impl Fn(&str) -> bool) -> CurrentLock {
     let connections = read_all(app, is_wanted).await;
     let is_whole = |it: &ConnectedSource| it.is_connected() && it.unread.is_empty();
-    let whole = connections.sources.iter().filter(|it| is_whole(it));
+    let mut servers = BTreeMap::new();
+    for whole in connections.sources.iter().filter(|it| is_whole(it)) {
+        servers.insert(whole.source.name.expose().to_owned(), locked_server(whole, &connections).await);
+    }
     let current = CurrentLock {
-        servers: whole
-            .map(|it| (it.source.name.expose().to_owned(), locked_server(it, &connections)))
-            .collect(),
+        servers,
         has_failures: !connections.sources.iter().all(is_whole),
         entries: app.plan.sources.iter().map(|it| it.name.expose().to_owned()).collect(),
     };
@@ -48,7 +49,7 @@ pub(super) async fn read_all(app: &App, is_wanted: impl Fn(&str) -> bool) -> Con
 }
 
 /// Returns what a connected server offers, in the form of a lock file.
-pub(super) fn locked_server(connected: &ConnectedSource, connections: &Connections) -> LockedServer {
+pub(super) async fn locked_server(connected: &ConnectedSource, connections: &Connections) -> LockedServer {
     let catalog = &connections.catalog;
     let ConnectedSource { source, status, .. } = connected;
     let tools = catalog.tools.iter().filter(|it| connected.is_named(&it.source));
@@ -61,7 +62,7 @@ pub(super) fn locked_server(connected: &ConnectedSource, connections: &Connectio
         text.and_then(|it| it.decode::<String>().ok()).unwrap_or_default()
     };
     LockedServer {
-        package: installed_package(source, status.pid),
+        package: installed_package(source, status.pid).await,
         identity: LockedIdentity {
             name: described("name"),
             version: described("version"),

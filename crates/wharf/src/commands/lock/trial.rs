@@ -101,7 +101,7 @@ async fn compare(
         connections.close().await;
         return Ok(Exit::Unavailable);
     };
-    let found = locked_server(new, &connections);
+    let found = locked_server(new, &connections).await;
     let tried = try_calls(&connections, &app, &name, calls).await;
     connections.close().await;
     let one = |server: &LockedServer| LockFile { servers: [(name.clone(), server.clone())].into() };

@@ -43,6 +43,25 @@ async fn container_receives_its_environment() {
     assert_eq!(String::from_utf8_lossy(&left.stdout), "", "containers that are left");
 }
 
+#[tokio::test]
+async fn locked_image_is_started_by_its_id_and_another_one_is_not_used() {
+    let workspace = Workspace::with(AGENT_FILE).set("API_KEY", "ahoy-4711");
+    let bin = docker(&workspace);
+    build_image(&workspace, &bin.join("docker"));
+    let workspace = workspace.first_on_path([bin.clone()]);
+    workspace.wharf("lock").await.check(0, "docker_mcp   new server");
+    let lock = fs::read_to_string(workspace.path("wharf.lock")).expect("a lock");
+    assert!(lock.contains("\"integrity\": \"sha256:") && lock.contains("\"local\": true"), "{lock}");
+    workspace.wharf("lock --check").await.check(0, "nothing has changed");
+    workspace.wharf("explain docker_mcp").await.check(0, "the version in wharf.lock");
+    workspace.wharf("call key").await.check(0, "the key ahoy-4711");
+    let other = lock.replacen("\"integrity\": \"sha256:", "\"integrity\": \"sha256:0", 1);
+    fs::write(workspace.path("wharf.lock"), other).expect("a file");
+    let refused = workspace.wharf("call key").await;
+    assert_ne!(refused.code, Some(0), "{}", refused.stdout);
+    workspace.assert_nothing_left();
+}
+
 /// Creates a folder with a `docker` script that uses separate storage. It must come first on `PATH`, because a
 /// Docker without a daemon may be installed.
 pub(crate) fn docker(workspace: &Workspace) -> PathBuf {

@@ -6,7 +6,7 @@ use wharf_mcp::Failure;
 
 /// Returns the absolute path of the program, searched on the PATH of the child's environment, which is the
 /// operator's.
-pub(super) fn find(launch: &Launch) -> Result<PathBuf, Failure> {
+pub(crate) fn find_program_of(launch: &Launch) -> Result<PathBuf, Failure> {
     let names = match &launch.program {
         Program::Granted(path) => return Ok(path.clone()),
         Program::Launcher(launcher) => &[launcher.as_str()][..],
