@@ -7,7 +7,7 @@ mod deadline;
 use crate::{
     Fault, FaultKind, Redactor, Trace,
     fault::sent_word,
-    result_handle::{PassedResult, ResultHandle},
+    result_handle::{Document, PassedResult, ResultHandle},
     truncate,
 };
 pub use caller::{Caller, LogSubscription};
@@ -242,13 +242,15 @@ impl CallRecord {
         self.redactor.beginning(raw.as_bytes(), length)
     }
 
+    /// Returns the document of a result, without secrets.
+    pub(crate) fn document(&self, result: &Raw) -> Document {
+        Document::redacted(result, &self.redactor)
+    }
+
     /// Redacts JSON. Only the contents of strings are replaced, so the result is valid JSON; if it is not, the whole
     /// value is hidden.
     pub fn redacted(&self, raw: &Raw) -> Raw {
-        match self.redactor.redact_bytes_if_found(raw.as_bytes()) {
-            None => raw.clone(),
-            Some(text) => Raw::parse(text).unwrap_or_else(|_| Raw::from(serde_json::Value::from("***"))),
-        }
+        self.redactor.redact_json(raw)
     }
 }
 

@@ -81,7 +81,7 @@ pub use from_file::{CallError, FromFile, LoadError, ToolOutput, WharfProgram};
 pub use installed_package::installed_package;
 pub use lock_items::LockItem;
 pub use options::RuntimeOptions;
-pub use redact::{Redactor, StreamRedactor, secret_in};
+pub use redact::{Redactor, StreamRedactor, secret_in_lock};
 pub use running_calls::RunningCall;
 pub use runtime::{Handle, PlanChanges, Runtime};
 pub use source_status::{ConnectionState, Health, SessionEvent, SessionState, SourceStatus};

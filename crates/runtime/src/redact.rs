@@ -6,7 +6,9 @@ use base64::{
     Engine,
     prelude::{BASE64_STANDARD_NO_PAD, BASE64_URL_SAFE_NO_PAD},
 };
-use wharf_config::{Endpoint, EnvOrigin, Plan, ServerConfig, Source};
+use serde_json::Value;
+use wharf_config::{Endpoint, EnvOrigin, LockedIdentity, LockedServer, Plan, ServerConfig, Source};
+use wharf_mcp::Raw;
 
 use std::{
     collections::HashSet,
@@ -16,6 +18,9 @@ use std::{
 
 /// Minimum length of a redacted value. Shorter ones would match inside ordinary words.
 const MIN_SECRET_BYTES: usize = 6;
+
+/// Schemes of a header before a credential.
+const SCHEMES: [&str; 6] = ["Bearer", "Basic", "Token", "ApiKey", "Digest", "DPoP"];
 
 /// Maximum number of secrets kept from earlier plans, because they may still be valid.
 const MAX_FORMER_SECRETS: usize = 1_024;
@@ -50,7 +55,7 @@ impl Redactor {
         let model = plan.model.iter().filter_map(|it| it.api_key.as_ref()).chain(headers);
         let secrets: HashSet<String> = model
             .chain(plan.sources.iter().flat_map(secrets))
-            .map(MaskedString::expose)
+            .flat_map(secret_parts)
             .chain(plan.sources.iter().flat_map(|it| it.overrides.values()).flat_map(ServerConfig::secrets))
             .map(str::trim)
             .filter(|it| it.len() >= MIN_SECRET_BYTES)
@@ -69,6 +74,15 @@ impl Redactor {
         let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
         let finder = known.finder().filter(|it| it.is_match(text))?;
         Some(replace_ranges(text, secret_ranges(finder, text), text.len()))
+    }
+
+    /// Redacts JSON. Only the contents of strings are replaced, so the result is valid JSON; if it is not, the whole
+    /// value is hidden.
+    pub(crate) fn redact_json(&self, raw: &Raw) -> Raw {
+        match self.redact_bytes_if_found(raw.as_bytes()) {
+            None => raw.clone(),
+            Some(text) => Raw::parse(text).unwrap_or_else(|_| Raw::from(Value::from("***"))),
+        }
     }
 
     /// Returns the first `length` bytes of a text, without the secrets that start in them. Reads no further than
@@ -189,7 +203,7 @@ fn secret_ranges(finder: &AhoCorasick, text: &[u8]) -> Vec<Range<usize>> {
 /// Returns a secret in all its encodings: plain, JSON, JSON inside JSON, URL, base64 and hexadecimal.
 pub(crate) fn secret_encodings(secret: &str) -> Vec<String> {
     let escaped = |text: &str| {
-        let quoted = serde_json::Value::from(text).to_string();
+        let quoted = Value::from(text).to_string();
         quoted[1..quoted.len() - 1].to_owned()
     };
     let once = escaped(secret);
@@ -202,14 +216,61 @@ pub(crate) fn secret_encodings(secret: &str) -> Vec<String> {
     vec![secret.to_owned(), once, twice, address, spaces, base64, base64_url, hex]
 }
 
-/// Returns the shown form of a secret of the plan that a text contains.
-pub fn secret_in(plan: &Plan, text: &str) -> Option<String> {
-    let secrets = plan.sources.iter().flat_map(secrets);
-    let mut found = secrets.filter(|it| {
-        let value = it.expose().trim();
-        value.len() >= MIN_SECRET_BYTES && secret_encodings(value).iter().any(|it| text.contains(it))
-    });
+/// Returns the shown form of a secret of the plan that a locked server contains, in any encoding. Searches the texts of the
+/// definitions, because the file writes some characters in another way.
+pub fn secret_in_lock(plan: &Plan, server: &LockedServer) -> Option<String> {
+    let LockedServer { package, identity, tools, prompts, templates } = server;
+    let LockedIdentity { name, version, era, protocol, instructions } = identity;
+    let mut texts = vec![name.clone(), version.clone(), era.clone(), protocol.clone()];
+    texts.extend(instructions.clone());
+    texts.extend(package.iter().map(|it| it.spec.clone()));
+    for (name, item) in tools.iter().chain(prompts).chain(templates) {
+        texts.push(name.clone());
+        collect_texts(&item.definition, &mut texts);
+    }
+    let model = plan.model.iter().filter_map(|it| it.api_key.as_ref());
+    let is_locked = |secret: &&MaskedString| {
+        let parts = secret_parts(secret).into_iter().filter(|it| it.len() >= MIN_SECRET_BYTES);
+        let mut encodings = parts.flat_map(secret_encodings);
+        encodings.any(|encoding| texts.iter().any(|text| text.contains(&encoding)))
+    };
+    let mut found = model.chain(plan.sources.iter().flat_map(secrets)).filter(is_locked);
     found.next().map(|it| if it.is_secret() { it.shown().to_owned() } else { "a header".to_owned() })
+}
+
+/// Returns a secret value, and the part of it that is secret by itself: what a variable contributes to `Bearer ${TOKEN}` or
+/// `--token=${TOKEN}`, and what follows the scheme of a header.
+fn secret_parts(secret: &MaskedString) -> Vec<&str> {
+    let value = secret.expose().trim();
+    let mut parts = vec![value];
+    if let Some((scheme, token)) = value.split_once(' ')
+        && SCHEMES.iter().any(|it| it.eq_ignore_ascii_case(scheme))
+    {
+        parts.push(token.trim());
+    }
+    let shown = secret.shown().trim();
+    if let (true, Some((prefix, _)), Some((_, suffix))) =
+        (secret.is_secret(), shown.split_once("${"), shown.rsplit_once('}'))
+    {
+        parts.extend(value.strip_prefix(prefix).and_then(|it| it.strip_suffix(suffix)).map(str::trim));
+    }
+    parts
+}
+
+/// Collects all strings of a value: names of members, texts, and numbers as they are written.
+fn collect_texts(value: &Value, texts: &mut Vec<String>) {
+    match value {
+        Value::String(text) => texts.push(text.clone()),
+        Value::Number(number) => texts.push(number.to_string()),
+        Value::Array(items) => items.iter().for_each(|it| collect_texts(it, texts)),
+        Value::Object(members) => {
+            for (name, value) in members {
+                texts.push(name.clone());
+                collect_texts(value, texts);
+            }
+        }
+        Value::Bool(_) | Value::Null => {}
+    }
 }
 
 /// Returns every secret of the plan with a name for it: the variable that it is from, or the header.

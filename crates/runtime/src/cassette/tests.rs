@@ -4,13 +4,17 @@ use super::{
     Cassette, CassettePlayer, Exhausted, Placeholders, RecordedOutcome, RecordedServer, Recorder,
     RecorderOptions, StepKind,
 };
-use crate::redact::secret_encodings;
+use crate::{
+    Redactor,
+    redact::{secret_encodings, secret_in_lock},
+    result_handle::Document,
+};
 use proptest::prelude::*;
 use regex::Regex;
 use serde_json::{Map, Value, json};
 use std::{fs, sync::Arc};
 use tempfile::TempDir;
-use wharf_config::{Env, Plan, load};
+use wharf_config::{Env, LockedIdentity, LockedItem, LockedServer, Plan, load};
 use wharf_mcp::Raw;
 
 /// Returns a plan with a secret in each place where one can be.
@@ -62,6 +66,12 @@ fn record(secret: &str, options: RecorderOptions) -> String {
     fs::read_to_string(path).expect("the file")
 }
 
+/// Returns a locked server with one tool.
+fn locked(definition: &Value) -> LockedServer {
+    let tools = [("a".to_owned(), LockedItem::of(definition.clone()))].into();
+    LockedServer { tools, ..LockedServer::default() }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(64) })]
 
@@ -77,6 +87,50 @@ proptest! {
         }
         prop_assert!(text.contains("«secret:T»") && text.contains("«secret:H»") && text.contains("«secret:KEY»"), "{text}");
         Cassette::parse(&text).expect("it can be read");
+    }
+
+    #[test]
+    fn no_secret_is_in_a_stored_result_in_any_encoding(tail in "[ -~äß€]{5,30}[a-zA-Z0-9]") {
+        let secret = format!("Zq7{tail}");
+        let redactor = Redactor::of(&plan(&secret));
+        let texts = leaks(&secret);
+        let members: Map<String, Value> = texts.iter().map(|it| (it.clone(), json!([it]))).collect();
+        let block = |text: &str| json!({ "type": "text", "text": text });
+        let mut results = vec![
+            json!({ "content": [], "structuredContent": { "texts": texts, "members": members } }),
+            json!({ "content": texts.iter().map(|it| block(it)).collect::<Vec<_>>() }),
+            json!({ "content": [block(&json!({ "texts": texts }).to_string())] }),
+        ];
+        results.extend(texts.iter().map(|it| json!({ "content": [block(it)] })));
+        for result in results {
+            let stored = Document::redacted(&result.clone().into(), &redactor);
+            for number in ["one", "two", "three"] {
+                for encoding in secret_encodings(&format!("{secret}-{number}")) {
+                    prop_assert!(!stored.text.contains(&encoding), "{encoding} of {result} is in {}", stored.text);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn no_secret_is_locked_in_any_encoding(tail in "[ -~äß€\u{200b}]{5,30}[a-zA-Z0-9]") {
+        let secret = format!("Zq7{tail}");
+        let plan = plan(&secret);
+        for text in leaks(&secret) {
+            let servers = [
+                locked(&json!({ "name": "a", "description": text })),
+                locked(&json!({ "name": "a", "inputSchema": { "properties": { &text: { "type": "string" } } } })),
+                locked(&json!({ "name": "a", "inputSchema": { "properties": { "b": { "enum": [1, [text]] } } } })),
+                LockedServer {
+                    identity: LockedIdentity { instructions: Some(text.clone()), ..LockedIdentity::default() },
+                    ..LockedServer::default()
+                },
+            ];
+            for server in servers {
+                prop_assert!(secret_in_lock(&plan, &server).is_some(), "{text:?} would be locked in {server:?}");
+            }
+        }
+        prop_assert_eq!(secret_in_lock(&plan, &locked(&json!({ "name": "a", "description": "harmless" }))), None);
     }
 
     #[test]
@@ -144,4 +198,16 @@ fn foreign_lines_are_kept_out_and_broken_ones_are_refused() {
     for (text, why) in refused {
         assert_eq!(Cassette::parse(text).expect_err(text).to_string(), why);
     }
+}
+
+/// The file writes a text with line breaks as a list of lines, so the secret is nowhere in the file as it is.
+#[test]
+fn secret_with_line_breaks_is_not_locked() {
+    let text =
+        "tools:\n  - {name: a, description: b, type: mcp, server: x, command: npx, env: {K: '${T}'}}\n";
+    let mut env = Env::bare();
+    env.variables.insert("T".to_owned(), "first line\nsecond line".to_owned());
+    let plan = load(text, &env).0.expect("a plan");
+    let server = locked(&json!({ "name": "a", "description": "It is first line\nsecond line." }));
+    assert_eq!(secret_in_lock(&plan, &server).as_deref(), Some("${T}"));
 }

@@ -88,8 +88,7 @@ impl Executor {
         if result.member("resultType").is_some_and(|it| it.as_str() != "\"complete\"") {
             return None;
         }
-        let redacted = record.redacted(result);
-        let document = Document::of(&redacted);
+        let document = record.document(result);
         // Many results say the same twice, as text and as structured content. What counts is what a reader wants.
         if document.text.len() <= settings.inline_limit {
             return None;

@@ -1,5 +1,6 @@
 //! The document of a result: the one value in it that a reader wants.
 
+use crate::Redactor;
 use serde_json::value::RawValue;
 use std::sync::Arc;
 use wharf_mcp::{Members, Raw};
@@ -45,6 +46,18 @@ impl Document {
         match only {
             Some(text) => Document::of_text(&text),
             None => Document { kind: DocumentKind::Blocks, text: content.as_str().into() },
+        }
+    }
+
+    /// Takes the document out of a result, without secrets. A text inside JSON is one level less encoded than the result,
+    /// so it is redacted again.
+    pub fn redacted(result: &Raw, redactor: &Redactor) -> Document {
+        let redacted = redactor.redact_json(result);
+        let document = Document::of(&redacted);
+        match redactor.redact_bytes_if_found(document.text.as_bytes()) {
+            None => document,
+            Some(text) if document.kind == DocumentKind::Text => Document { text: text.into(), ..document },
+            Some(text) => Document::of_text(&text),
         }
     }
 

@@ -9,7 +9,7 @@ use crate::{
 use std::collections::BTreeMap;
 use wharf_config::{LockFile, LockedIdentity, LockedItem, LockedServer, PackageKind};
 use wharf_mcp::session::{Era, List};
-use wharf_runtime::{installed_package, lock::locked_item, secret_in};
+use wharf_runtime::{installed_package, lock::locked_item, secret_in_lock};
 
 /// The current state of the servers.
 pub(super) struct CurrentLock {
@@ -112,8 +112,7 @@ impl CurrentLock {
     /// Refuses to lock a definition that contains the value of a secret (L-06).
     pub(super) fn check_secrets(&self, app: &App) -> Result<(), CommandError> {
         for (name, server) in &self.servers {
-            let only = LockFile { servers: [(name.clone(), server.clone())].into() };
-            if let Some(secret) = secret_in(&app.plan, &only.to_text()) {
+            if let Some(secret) = secret_in_lock(&app.plan, server) {
                 let complaint = format!(
                     "L-06: a definition of `{name}` contains the value of {secret}, and wharf.lock is not secret\nhelp: the \
                      server has to keep the value out of its definitions"
