@@ -101,7 +101,7 @@ pub(super) async fn why(shared: &ApiState, id: &str, request: &Request<Incoming>
         explanation.add_layer("override", role_layer(&principal.name, principal.role));
     }
     if !shared.journal.status().is_away() {
-        add_recent_calls(&mut explanation, shared.journal.store(), &shared.handle).await;
+        add_recent_calls(&mut explanation, shared.journal.calls().await, &shared.handle).await;
     }
     Ok(json_response(StatusCode::OK, explanation.to_json()))
 }

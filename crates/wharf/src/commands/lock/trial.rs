@@ -19,11 +19,11 @@ use crate::{
     load_agent::load_agent,
     output::Output,
 };
-use answers::{Verdict, compare_answers};
+use answers::{AnswerVerdict, compare_answers};
 use serde_json::Value;
 use std::{sync::Arc, time::Duration};
 use trial_calls::{TrialCall, choose_calls, read_calls};
-use trial_report::{Report, print_report};
+use trial_report::{TrialReport, print_report};
 use wharf_config::{LockFile, LockUse, LockedServer, MaskedString, Overrides, Source, with_version};
 use wharf_runtime::{Call, CallRecord, lock::DifferenceSeverity};
 
@@ -34,7 +34,7 @@ const CANDIDATE: &str = "the new version";
 struct TriedCall {
     tool: String,
     arguments: Value,
-    verdict: Verdict,
+    verdict: AnswerVerdict,
     took: [Duration; 2],
 }
 
@@ -105,8 +105,8 @@ async fn compare(
     let tried = try_calls(&connections, &app, &name, calls).await;
     connections.close().await;
     let one = |server: &LockedServer| LockFile { servers: [(name.clone(), server.clone())].into() };
-    let report = Report { changes: Changes::between(&one(locked), &one(&found)), tried, skipped };
-    let is_same = report.tried.iter().all(|it| it.verdict == Verdict::Same)
+    let report = TrialReport { changes: Changes::between(&one(locked), &one(&found)), tried, skipped };
+    let is_same = report.tried.iter().all(|it| it.verdict == AnswerVerdict::Same)
         && report.changes.worst() < Some(DifferenceSeverity::Risky);
     let promotes = args.promote && (is_same || args.accept.is_some());
     if promotes {

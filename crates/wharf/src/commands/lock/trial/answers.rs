@@ -12,7 +12,7 @@ const MAX_POINTERS: usize = 5;
 
 /// Result of a comparison.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum AnswerVerdict {
     /// The answers are equal.
     Same,
     /// The answers have the same members and types, with other values.
@@ -23,24 +23,24 @@ pub(super) enum Verdict {
     Error(String),
 }
 
-impl Verdict {
+impl AnswerVerdict {
     pub(super) fn as_str(&self) -> &'static str {
         match self {
-            Verdict::Same => "same",
-            Verdict::Shape => "shape",
-            Verdict::Differs(_) => "differs",
-            Verdict::Error(_) => "error",
+            AnswerVerdict::Same => "same",
+            AnswerVerdict::Shape => "shape",
+            AnswerVerdict::Differs(_) => "differs",
+            AnswerVerdict::Error(_) => "error",
         }
     }
 }
 
 /// Compares two answers, without the values at the ignored pointers.
-pub(super) fn compare_answers(old: &CallRecord, new: &CallRecord, ignored: &[String]) -> Verdict {
+pub(super) fn compare_answers(old: &CallRecord, new: &CallRecord, ignored: &[String]) -> AnswerVerdict {
     let (before, after) = match (old.result(), new.result()) {
         (Some(before), Some(after)) => (before, after),
         (before, after) => {
             let version = |it: &CallRecord| it.fault().map(ToString::to_string).unwrap_or_default();
-            return Verdict::Error(match (before, after) {
+            return AnswerVerdict::Error(match (before, after) {
                 (Some(_), _) => format!("new version: {}", version(new)),
                 (None, Some(_)) => format!("locked version: {}", version(old)),
                 (None, None) => format!("both versions: {}", version(new)),
@@ -54,17 +54,17 @@ pub(super) fn compare_answers(old: &CallRecord, new: &CallRecord, ignored: &[Str
     compare_values(&before, &after)
 }
 
-fn compare_values(before: &Value, after: &Value) -> Verdict {
+fn compare_values(before: &Value, after: &Value) -> AnswerVerdict {
     if before == after {
-        return Verdict::Same;
+        return AnswerVerdict::Same;
     }
     let mut pointers = Vec::new();
     find_differences("", Some(before), Some(after), &mut pointers);
     if pointers.is_empty() {
-        return Verdict::Shape;
+        return AnswerVerdict::Shape;
     }
     pointers.truncate(MAX_POINTERS);
-    Verdict::Differs(pointers)
+    AnswerVerdict::Differs(pointers)
 }
 
 /// Lists the pointers at which one value is missing or has another type.
@@ -115,14 +115,14 @@ mod tests {
     fn other_values_have_the_same_shape_and_other_members_differ() {
         let before = json!({ "now": "10:00", "zones": [{ "id": 1 }] });
         let rows = [
-            (before.clone(), Verdict::Same),
-            (json!({ "now": "10:01", "zones": [{ "id": 2 }] }), Verdict::Shape),
+            (before.clone(), AnswerVerdict::Same),
+            (json!({ "now": "10:01", "zones": [{ "id": 2 }] }), AnswerVerdict::Shape),
             (
                 json!({ "now": "10:01", "zones": [{ "id": "2" }] }),
-                Verdict::Differs(vec!["/zones/0/id".into()]),
+                AnswerVerdict::Differs(vec!["/zones/0/id".into()]),
             ),
-            (json!({ "zones": [] }), Verdict::Differs(vec!["/now".into(), "/zones/0".into()])),
-            (json!("text"), Verdict::Differs(vec!["/".into()])),
+            (json!({ "zones": [] }), AnswerVerdict::Differs(vec!["/now".into(), "/zones/0".into()])),
+            (json!("text"), AnswerVerdict::Differs(vec!["/".into()])),
         ];
         for (after, expected) in rows {
             assert_eq!(compare_values(&before, &after), expected, "{after}");

@@ -1,6 +1,6 @@
 //! Prints the result of a trial.
 
-use super::{TriedCall, answers::Verdict, trial_calls::Skipped};
+use super::{TriedCall, answers::AnswerVerdict, trial_calls::Skipped};
 use crate::{
     commands::lock::report::{Changes, text},
     content::printable,
@@ -13,13 +13,13 @@ use std::time::Duration;
 const MAX_SHOWN_CHARS: usize = 80;
 
 /// Result of a trial.
-pub(super) struct Report {
+pub(super) struct TrialReport {
     pub(super) changes: Changes,
     pub(super) tried: Vec<TriedCall>,
     pub(super) skipped: Skipped,
 }
 
-pub(super) fn print_report(report: &Report, is_written: bool, output: Output) {
+pub(super) fn print_report(report: &TrialReport, is_written: bool, output: Output) {
     if output.json {
         output.json(&to_json(report, is_written));
         return;
@@ -53,15 +53,15 @@ pub(super) fn print_report(report: &Report, is_written: bool, output: Output) {
     }
 }
 
-fn to_json(report: &Report, is_written: bool) -> Value {
+fn to_json(report: &TrialReport, is_written: bool) -> Value {
     let calls = report.tried.iter().map(|it| {
         let TriedCall { tool, arguments, verdict, took } = it;
         let pointers = match verdict {
-            Verdict::Differs(pointers) => pointers.clone(),
+            AnswerVerdict::Differs(pointers) => pointers.clone(),
             _ => Vec::new(),
         };
         let error = match verdict {
-            Verdict::Error(why) => Some(why),
+            AnswerVerdict::Error(why) => Some(why),
             _ => None,
         };
         json!({
@@ -83,11 +83,11 @@ fn to_json(report: &Report, is_written: bool) -> Value {
     })
 }
 
-fn detail(verdict: &Verdict) -> String {
+fn detail(verdict: &AnswerVerdict) -> String {
     match verdict {
-        Verdict::Same | Verdict::Shape => String::new(),
-        Verdict::Differs(pointers) => format!(": {}", printable(&pointers.join(", "))),
-        Verdict::Error(why) => format!(": {}", printable(why)),
+        AnswerVerdict::Same | AnswerVerdict::Shape => String::new(),
+        AnswerVerdict::Differs(pointers) => format!(": {}", printable(&pointers.join(", "))),
+        AnswerVerdict::Error(why) => format!(": {}", printable(why)),
     }
 }
 
