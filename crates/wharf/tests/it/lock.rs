@@ -2,7 +2,8 @@
 
 use crate::servers::workspace::{Workspace, program, tool as cache};
 use serde_json::{Value, json};
-use std::fs;
+use std::{fs, path::Path, process::Command};
+use wharf_runtime::lock::locked_item;
 
 /// A server that lists the tools in the file `tools.json` beside the agent file.
 const SERVER: &str = r#"
@@ -159,16 +160,32 @@ async fn secret_in_a_definition_is_not_locked() {
 }
 
 /// Real servers: name, launcher, package and arguments.
-const REAL_SERVERS: [(&str, &str, &str, &str); 5] = [
+const REAL_SERVERS: [(&str, &str, &str, &str); 7] = [
     ("everything", "npx", "@modelcontextprotocol/server-everything", ""),
     ("filesystem", "npx", "@modelcontextprotocol/server-filesystem", "."),
     ("memory", "npx", "@modelcontextprotocol/server-memory", ""),
+    ("thinking", "npx", "@modelcontextprotocol/server-sequential-thinking", ""),
     ("time", "uvx", "mcp-server-time", ""),
     ("git", "uvx", "mcp-server-git", ""),
+    ("fetch", "uvx", "mcp-server-fetch", ""),
 ];
 
-#[tokio::test]
-async fn real_servers_lock_twice_to_the_same_bytes() {
+/// Copies a folder, without the entries that `is_wanted` refuses.
+fn copy(from: &Path, to: &Path, is_wanted: &dyn Fn(&str) -> bool) {
+    fs::create_dir_all(to).expect("a folder");
+    for entry in fs::read_dir(from).expect("a folder").map(|it| it.expect("an entry")) {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if !is_wanted(&name) {
+            continue;
+        }
+        let mut copy = Command::new("cp");
+        copy.arg("-a").arg(entry.path()).arg(to.join(&name));
+        assert!(copy.status().expect("cp runs").success(), "{name}");
+    }
+}
+
+/// Returns the agent file of the real servers.
+pub(crate) fn real_servers_file() -> String {
     let entries = REAL_SERVERS.map(|(name, command, package, argument)| {
         let yes = if command == "npx" { "'-y', " } else { "" };
         let argument = if argument.is_empty() { String::new() } else { format!(", '{argument}'") };
@@ -176,7 +193,20 @@ async fn real_servers_lock_twice_to_the_same_bytes() {
             "  - {{name: {name}, description: d, type: mcp, server: '{package}', command: {command}, args: [{yes}'{package}'{argument}]}}\n"
         )
     });
-    let workspace = Workspace::with(&format!("tools:\n{}", entries.concat()));
+    format!("tools:\n{}", entries.concat())
+}
+
+#[tokio::test]
+async fn real_servers_lock_twice_to_the_same_bytes() {
+    let workspace = Workspace::with(&real_servers_file());
+    // Caches of this test alone, which it can clear.
+    let (npx, uvx) = (workspace.path("npx"), workspace.path("uvx"));
+    copy(&cache("npx-reference"), &npx, &|_| true);
+    copy(&cache("uvx-reference"), &uvx, &|_| true);
+    let workspace = workspace
+        .set("NPM_CONFIG_CACHE", &npx.display().to_string())
+        .set("UV_CACHE_DIR", &uvx.display().to_string())
+        .set("UV_PYTHON", &cache("python/bin/python").display().to_string());
     workspace.wharf("lock").await.check(0, "memory   new server");
     let first = lock_text(&workspace);
     let lock: Value = serde_json::from_str(&first).expect("JSON");
@@ -194,7 +224,29 @@ async fn real_servers_lock_twice_to_the_same_bytes() {
     assert!(!first.contains(folder.trim_end_matches('/')), "the lock names a folder of this machine");
     workspace.wharf("lock").await.check(0, "nothing has changed");
     assert_eq!(lock_text(&workspace), first);
+    // Everything that npx and uvx have installed is gone. They install it again from the archives, without a network.
+    for installed in [npx.join("_npx"), uvx.join("environments-v2")] {
+        fs::remove_dir_all(&installed).expect("what is installed");
+    }
     workspace.wharf("lock --check").await.check(0, "nothing has changed");
+
+    // A server whose description is not the locked one is blocked, and its neighbours work.
+    let changed = lock["servers"]["time"]["tools"]["get_current_time"]["definition"].clone();
+    let description = changed["description"].as_str().expect("a description").to_owned();
+    let mut other: Value = serde_json::from_str(&first).expect("JSON");
+    let item = &mut other["servers"]["time"]["tools"]["get_current_time"];
+    item["definition"]["description"] = json!(format!("{description} (reviewed)"));
+    item["hash"] = json!(locked_item(&item["definition"].clone().into()).hash);
+    fs::write(workspace.path("wharf.lock"), other.to_string()).expect("a file");
+    workspace
+        .wharf("call time:get_current_time timezone=UTC")
+        .await
+        .check(66, "differs from wharf.lock: description changed");
+    workspace
+        .wharf("call time:convert_time source_timezone=UTC time=12:00 target_timezone=Asia/Tokyo")
+        .await
+        .check(0, "Asia/Tokyo");
+    workspace.wharf("call memory:read_graph").await.check(0, "entities");
 }
 
 #[tokio::test]

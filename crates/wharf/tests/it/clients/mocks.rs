@@ -5,12 +5,14 @@ use super::{
     steps::{self, Step},
     test_gateway::Target,
 };
-use crate::servers::workspace::Workspace;
+use crate::servers::workspace::{Workspace, tool};
 use serde_json::{Value, json};
 use std::{
     fs,
-    io::{BufRead, BufReader},
+    io::{BufRead, BufReader, Read, Write},
+    net::TcpListener,
     process::{Child, Command, Stdio},
+    thread,
 };
 use tempfile::TempDir;
 
@@ -29,6 +31,8 @@ const AGENT: &str = "tools:
   - {name: everything, description: d, type: mcp, server: '@modelcontextprotocol/server-everything', command: npx}
   - {name: files, description: d, type: mcp, server: '@modelcontextprotocol/server-filesystem', command: npx, args: ['-y', '@modelcontextprotocol/server-filesystem', '.']}
   - {name: memory, description: d, type: mcp, server: '@modelcontextprotocol/server-memory', command: npx}
+  - {name: thinking, description: d, type: mcp, server: '@modelcontextprotocol/server-sequential-thinking', command: npx}
+  - {name: fetch, description: d, type: mcp, server: mcp-server-fetch, command: uvx, args: [mcp-server-fetch, --ignore-robots-txt]}
   - {name: time, description: d, type: mcp, server: mcp-server-time, command: uvx}
   - {name: git, description: d, type: mcp, server: mcp-server-git, command: uvx}
 ";
@@ -40,6 +44,8 @@ calls:
   - {tool: 'everything:get-tiny-image'}
   - {tool: 'files:list_directory', arguments: {path: .}}
   - {tool: 'memory:create_entities', arguments: {entities: [{name: Ada, entityType: person, observations: [writes programs]}]}}
+  - {tool: 'thinking:sequentialthinking', arguments: {thought: Begin, thoughtNumber: 1, totalThoughts: 1, nextThoughtNeeded: false}}
+  - {tool: 'fetch:fetch', arguments: {url: 'http://127.0.0.1:PORT/page', raw: true}}
   - {tool: 'time:convert_time', arguments: {source_timezone: UTC, time: '12:00', target_timezone: Asia/Tokyo}}
   - {tool: 'git:git_status', arguments: {repo_path: /nowhere}}
 ";
@@ -64,6 +70,21 @@ fn serve(workspace: &Workspace) -> (Mock, String) {
     let mut url = String::new();
     BufReader::new(child.stdout.take().expect("a pipe")).read_line(&mut url).expect("its address");
     (Mock(child), url.trim().to_owned())
+}
+
+/// Serves one page on a free port of loopback for as long as the test runs. Returns the port.
+fn serve_page() -> u16 {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
+    let port = listener.local_addr().expect("an address").port();
+    thread::spawn(move || {
+        for mut stream in listener.incoming().map_while(Result::ok) {
+            let mut request = [0; 4_096];
+            let _ = stream.read(&mut request);
+            let page = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 12\r\nConnection: close\r\n\r\nhello, boats";
+            let _ = stream.write_all(page.as_bytes());
+        }
+    });
+    port
 }
 
 /// Returns the steps that repeat the recorded calls, with the recorded results.
@@ -102,8 +123,13 @@ fn remove_files(value: &mut Value) {
 
 #[test]
 fn mock_answers_every_official_client_in_both_eras_as_the_real_servers_did() {
-    let workspace = Workspace::with(AGENT);
-    fs::write(workspace.path("real.test.yaml"), SCENARIO).expect("a file");
+    let path = |name: &str| tool(name).display().to_string();
+    let workspace = Workspace::with(AGENT)
+        .set("NPM_CONFIG_CACHE", &path("npx-reference"))
+        .set("UV_CACHE_DIR", &path("uvx-reference"))
+        .set("UV_PYTHON", &path("python/bin/python"));
+    let scenario = SCENARIO.replace("PORT", &serve_page().to_string());
+    fs::write(workspace.path("real.test.yaml"), scenario).expect("a file");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(async { workspace.wharf("test --update").await.check(0, "1 passed, 0 failed") });
     let text = fs::read_to_string(workspace.path("real.jsonl")).expect("the recording");
