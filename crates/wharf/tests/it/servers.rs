@@ -10,6 +10,8 @@ mod everything;
 mod model;
 mod npx;
 pub(crate) mod popular;
+#[cfg(target_os = "linux")]
+mod token_estimate;
 mod uvx;
 mod websocket;
 pub(crate) mod workspace;
