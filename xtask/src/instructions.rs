@@ -19,12 +19,16 @@ use crate::failure::Failure;
 use crate::provision;
 use crate::steps::Steps;
 use echo_server::EchoServer;
+use gateway::GatewaySetup;
 
 /// The file of figures: one line for each, with its reason. The last line applies.
 const FIGURES: &str = "xtask/instructions.txt";
 
 /// Allowed deviation from the figure, in percent.
 const TOLERANCE_PERCENT: f64 = 3.0;
+
+/// Allowed deviation of a call with a lock from one without, in percent.
+const LOCK_TOLERANCE_PERCENT: f64 = 1.0;
 
 /// Numbers of calls of the two runs that are subtracted.
 const CALLS: [u64; 2] = [100, 1_100];
@@ -37,6 +41,7 @@ const BUILD: [&str; 5] = ["build", "--locked", "--release", "--package", "wharf"
 /// Compares the program that is built from `sources` with the committed figure.
 pub(crate) fn check(checkout: &Checkout, steps: &mut Steps, sources: &Path) -> Result<(), Failure> {
     let Some(counted) = measure(checkout, steps, sources)? else { return Ok(()) };
+    check_lock(checkout, steps, counted)?;
     let (figure, compiler) = committed(checkout)?;
     let percent = (counted as f64 / figure as f64 - 1.0) * 100.0;
     eprintln!("{counted} instructions for a call; the committed figure is {figure} ({percent:+.1} %)");
@@ -51,6 +56,24 @@ pub(crate) fn check(checkout: &Checkout, steps: &mut Steps, sources: &Path) -> R
         "a call executes {percent:.1} % {change} instructions than committed: {counted} instead of {figure}{by}"
     ))
     .hint("find the cause; if it is worth it, run `cargo xtask instructions --update \"REASON\"` and commit the file"))
+}
+
+/// Checks that an enforced lock costs a call nothing: it is compared when tools are listed.
+fn check_lock(checkout: &Checkout, steps: &mut Steps, plain: u64) -> Result<(), Failure> {
+    let program = program(checkout)?;
+    let locked = steps.run("instructions of a call with a lock", || {
+        let upstream = EchoServer::start().map_err(|error| unusable(&error))?;
+        smallest(checkout, &program, &upstream, GatewaySetup::Locked)
+    })?;
+    let percent = (locked as f64 / plain as f64 - 1.0) * 100.0;
+    eprintln!("{locked} instructions for a call with `lock: enforce` ({percent:+.1} %)");
+    if percent <= LOCK_TOLERANCE_PERCENT {
+        return Ok(());
+    }
+    Err(Failure::new(format!(
+        "a lock makes a call {percent:.1} % more expensive: {locked} instead of {plain} instructions"
+    ))
+    .hint("compare with the lock when tools are listed, not when they are called"))
 }
 
 /// Counts the program of this checkout and appends the count to the file of figures.
@@ -71,23 +94,41 @@ fn measure(checkout: &Checkout, steps: &mut Steps, sources: &Path) -> Result<Opt
     }
     provision::valgrind(steps)?;
     steps.run("program", || checkout::run(checkout.cargo_command().current_dir(sources).args(BUILD)))?;
-    let program = checkout.target().join("release/wharf");
-    let program = program.canonicalize().map_err(|error| unusable(&error))?;
+    let program = program(checkout)?;
     steps.run("instructions of a call", || {
         let upstream = EchoServer::start().map_err(|error| unusable(&error))?;
-        let counts = (0..MEASUREMENTS).map(|_| per_call(checkout, &program, &upstream));
-        let counts: Vec<u64> = counts.collect::<Result<_, _>>()?;
-        eprintln!("counted {counts:?}");
-        Ok(counts.into_iter().min())
+        smallest(checkout, &program, &upstream, GatewaySetup::Plain).map(Some)
     })
 }
 
-fn per_call(checkout: &Checkout, program: &Path, upstream: &EchoServer) -> Result<u64, Failure> {
+fn program(checkout: &Checkout) -> Result<PathBuf, Failure> {
+    checkout.target().join("release/wharf").canonicalize().map_err(|error| unusable(&error))
+}
+
+/// Returns the smallest of several counts.
+fn smallest(
+    checkout: &Checkout,
+    program: &Path,
+    upstream: &EchoServer,
+    setup: GatewaySetup,
+) -> Result<u64, Failure> {
+    let counts = (0..MEASUREMENTS).map(|_| per_call(checkout, program, upstream, setup));
+    let counts: Vec<u64> = counts.collect::<Result<_, _>>()?;
+    eprintln!("counted {counts:?}");
+    Ok(counts.into_iter().min().unwrap_or_default())
+}
+
+fn per_call(
+    checkout: &Checkout,
+    program: &Path,
+    upstream: &EchoServer,
+    setup: GatewaySetup,
+) -> Result<u64, Failure> {
     let folder = checkout.target().join("instructions");
     let mut counts = [0; 2];
     for (calls, count) in CALLS.into_iter().zip(&mut counts) {
         make_empty(&folder).map_err(|error| unusable(&error))?;
-        let profile = gateway::profile_calls(program, &folder, upstream.port(), calls)?;
+        let profile = gateway::profile_calls(program, &folder, upstream.port(), calls, setup)?;
         *count = callgrind::instructions_of(&profile, program);
     }
     let [few, many] = counts;

@@ -30,10 +30,29 @@ const READ_TIMEOUT: Duration = Duration::from_secs(30);
 /// Name of the profile of the first thread, which serves the calls.
 const PROFILE: &str = "profile-01";
 
+/// Configuration of the gateway.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum GatewaySetup {
+    /// Nothing but its server.
+    Plain,
+    /// A lock that is enforced.
+    Locked,
+}
+
 /// Starts the gateway in `folder`, makes this many calls, one after the other, and returns the profile of its thread.
-pub(super) fn profile_calls(program: &Path, folder: &Path, port: u16, calls: u64) -> Result<String, Failure> {
+pub(super) fn profile_calls(
+    program: &Path,
+    folder: &Path,
+    port: u16,
+    calls: u64,
+    setup: GatewaySetup,
+) -> Result<String, Failure> {
     let run = || -> io::Result<String> {
-        let (mut gateway, address) = start(program, folder, port)?;
+        configure(folder, port)?;
+        if setup == GatewaySetup::Locked {
+            lock(program, folder)?;
+        }
+        let (mut gateway, address) = start(program, folder)?;
         let called = Client::connect(&address).and_then(|mut client| client.call(calls));
         let ended = stop(&mut gateway);
         called.and(ended)?;
@@ -47,13 +66,24 @@ pub(super) fn profile_calls(program: &Path, folder: &Path, port: u16, calls: u64
     })
 }
 
-fn start(program: &Path, folder: &Path, port: u16) -> io::Result<(Child, String)> {
+fn configure(folder: &Path, port: u16) -> io::Result<()> {
     let agent = format!(
         "tools:\n  - name: up\n    description: echo\n    type: mcp\n    server: up\n    prefix: \"\"\n    \
          transport: http\n    url: \"http://127.0.0.1:{port}/mcp\"\n"
     );
     fs::write(folder.join("agent.yaml"), agent)?;
-    fs::write(folder.join("wharf.toml"), "[server]\nthreads = 1\n")?;
+    fs::write(folder.join("wharf.toml"), "[server]\nthreads = 1\n")
+}
+
+/// Locks the server, which the gateway then enforces.
+fn lock(program: &Path, folder: &Path) -> io::Result<()> {
+    let mut command = Command::new(program);
+    command.args(["lock", "--quiet"]).current_dir(folder).env("WHARF_HOME", folder.join("home"));
+    let status = command.stdin(Stdio::null()).stdout(Stdio::null()).status()?;
+    if status.success() { Ok(()) } else { Err(io::Error::other(format!("`wharf lock` ended with {status}"))) }
+}
+
+fn start(program: &Path, folder: &Path) -> io::Result<(Child, String)> {
     let mut gateway = Command::new("timeout")
         .args(["--signal=KILL", MAX_LIFE_SECONDS, "valgrind", "--tool=callgrind", "--separate-threads=yes"])
         .arg(format!("--callgrind-out-file={}", folder.join("profile").display()))
