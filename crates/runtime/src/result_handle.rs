@@ -20,7 +20,7 @@ pub use query::{QUERY, QueryProgram};
 pub use reference::ResultReference;
 pub(crate) use reference::URI_PREFIX;
 use std::{fmt, future::Future, pin::Pin, sync::Arc, time::Duration, time::SystemTime};
-pub(crate) use substitute::{SubstitutionError, Substitutions, may_contain_references, referenced_ids};
+pub use substitute::{SubstitutionError, Substitutions, may_contain_references, referenced_ids};
 pub use tools::ResultTool;
 use wharf_config::ResultReader;
 use wharf_mcp::Raw;

@@ -1,7 +1,7 @@
 //! Estimates how many tokens of a model's context a text or a tool takes. This is the one estimator of the program.
 //!
 //! It needs no tokenizer, so it fits no vendor exactly. For the tools of the reference servers it is at most a quarter
-//! above what a tokenizer counts, and 30 % off for a single tool.
+//! above what a tokenizer counts in total, and 40 % off for a single tool.
 
 use crate::catalog::ToolEntry;
 use serde_json::{Value, json};

@@ -22,30 +22,33 @@ const MAX_PASSED_BYTES: usize = 4 << 20;
 
 /// Reason why a reference cannot be replaced, with the JSON Pointer of the argument.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct SubstitutionError {
-    pub(crate) pointer: String,
-    pub(crate) message: String,
+pub struct SubstitutionError {
+    /// JSON Pointer of the argument.
+    pub pointer: String,
+    /// Reason, for the caller.
+    pub message: String,
 }
 
 /// Replaces the references in the arguments of one call.
-pub(crate) struct Substitutions<'a> {
+pub struct Substitutions<'a> {
     /// Source of the tool that is called.
-    pub(crate) source: &'a str,
-    pub(crate) rule: PassRule,
+    pub source: &'a str,
+    /// Which results may be passed.
+    pub rule: PassRule,
     /// The results that the arguments refer to, by id.
-    pub(crate) documents: &'a HashMap<String, (StoredResult, Document)>,
+    pub documents: &'a HashMap<String, (StoredResult, Document)>,
     /// The results that have been passed so far.
-    pub(crate) passed: Vec<PassedResult>,
+    pub passed: Vec<PassedResult>,
 }
 
 /// Returns whether arguments may contain a reference. It is a byte search, because most contain none.
-pub(crate) fn may_contain_references(arguments: &Raw) -> bool {
+pub fn may_contain_references(arguments: &Raw) -> bool {
     let bytes = arguments.as_bytes();
     memmem::find(bytes, b"wharf:").is_some() || memmem::find(bytes, RESULT_KEY.as_bytes()).is_some()
 }
 
 /// Returns the ids that arguments refer to.
-pub(crate) fn referenced_ids(arguments: &Raw) -> Result<Vec<String>, SubstitutionError> {
+pub fn referenced_ids(arguments: &Raw) -> Result<Vec<String>, SubstitutionError> {
     let mut ids = Vec::new();
     if let Ok(value) = arguments.decode::<&RawValue>() {
         collect(value, MAX_DEPTH, &mut ids);
@@ -81,11 +84,7 @@ fn collect(value: &RawValue, depth: usize, ids: &mut Vec<String>) {
 
 impl Substitutions<'_> {
     /// Returns the arguments with the results in place of the references, or `None` if there is nothing to replace.
-    pub(crate) fn apply(
-        &mut self,
-        arguments: &Raw,
-        schema: &Value,
-    ) -> Result<Option<Raw>, SubstitutionError> {
+    pub fn apply(&mut self, arguments: &Raw, schema: &Value) -> Result<Option<Raw>, SubstitutionError> {
         let Ok(value) = arguments.decode::<&RawValue>() else { return Ok(None) };
         let replaced = self.replace(value, Some(schema), "", MAX_DEPTH)?;
         Ok(replaced.and_then(|it| Raw::parse(it).ok()))

@@ -12,7 +12,7 @@ const MIN_TOOLS: usize = 50;
 const MAX_DEVIATION: f64 = 0.25;
 
 /// Allowed deviation of one tool. A small one is mostly punctuation, which takes fewer tokens than estimated.
-const MAX_TOOL_DEVIATION: f64 = 0.3;
+const MAX_TOOL_DEVIATION: f64 = 0.4;
 
 #[tokio::test]
 async fn estimate_is_within_a_quarter_of_what_a_tokenizer_counts() {
@@ -25,7 +25,7 @@ async fn estimate_is_within_a_quarter_of_what_a_tokenizer_counts() {
     let tools = listed["tools"].as_array().expect("tools");
     assert!(tools.len() >= MIN_TOOLS, "{} tools", tools.len());
     let tokenizer = tiktoken_rs::o200k_base().expect("the tokenizer of OpenAI's models");
-    let (mut estimated, mut counted) = (0, 0);
+    let (mut estimated, mut counted, mut worst) = (0, 0, 0.0_f64);
     for tool in tools {
         let text = |key: &str| tool[key].as_str().unwrap_or_default();
         let offered: Value = json!({
@@ -35,9 +35,14 @@ async fn estimate_is_within_a_quarter_of_what_a_tokenizer_counts() {
         let estimate = estimate_definition(text("name"), text("description"), &tool["input_schema"]);
         let off = estimate as f64 / count as f64 - 1.0;
         assert!(off.abs() <= MAX_TOOL_DEVIATION, "{}: estimated {estimate}, counted {count}", text("name"));
-        (estimated, counted) = (estimated + estimate, counted + count);
+        (estimated, counted, worst) = (estimated + estimate, counted + count, worst.max(off.abs()));
     }
     let off = estimated as f64 / counted as f64 - 1.0;
-    println!("{} tools: estimated {estimated}, counted {counted} ({:+.1} %)", tools.len(), off * 100.0);
+    println!(
+        "{} tools: estimated {estimated}, counted {counted} ({:+.1} %), at most {:.1} % off for one",
+        tools.len(),
+        off * 100.0,
+        worst * 100.0
+    );
     assert!((0.0..=MAX_DEVIATION).contains(&off), "estimated {estimated}, counted {counted}");
 }
