@@ -11,7 +11,8 @@ use std::{collections::HashMap, time::SystemTime};
 use wharf_config::PassRule;
 use wharf_mcp::Raw;
 use wharf_runtime::result_handle::{
-    Document, DocumentKind, ResultReference, StoredResult, Substitutions, may_contain_references, referenced_ids,
+    Document, DocumentKind, ResultReference, StoredResult, Substitutions, may_contain_references,
+    referenced_ids,
 };
 
 /// Text of the only stored result. It looks like a reference to itself.
@@ -26,7 +27,8 @@ fuzz_target!(|input: &[u8]| {
     let ids = referenced_ids(&arguments);
     let documents = documents();
     for rule in [PassRule::Any, PassRule::SameSource, PassRule::Off] {
-        let mut substitutions = Substitutions { source: "a", rule, documents: &documents, passed: Vec::new() };
+        let mut substitutions =
+            Substitutions { source: "a", rule, documents: &documents, passed: Vec::new() };
         let schema = json!({ "properties": { "text": { "type": "string" } } });
         let Ok(replaced) = substitutions.apply(&arguments, &schema) else { continue };
         if !may_contain_references(&arguments) {
