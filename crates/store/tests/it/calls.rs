@@ -131,7 +131,7 @@ async fn a_rare_call_is_found_over_several_pages_without_a_walk_through_all() {
         ] {
             let first = store.list_calls(&filter, None, 10).await.expect("a page");
             assert!(first.calls.is_empty() && first.next.is_some(), "{filter:?} on {}", store.engine());
-            assert_eq!(ids(store, &filter).await, [rare.request_id.clone()], "{filter:?}");
+            assert_eq!(ids(store, &filter).await, std::slice::from_ref(&rare.request_id), "{filter:?}");
         }
         let dense = CallFilter { tool_name: text("tool_1"), ..none() };
         let page = store.list_calls(&dense, None, 10).await.expect("a page");
