@@ -14,7 +14,8 @@ use tokio::time;
 const MANY_TOOLS: usize = 10_000;
 /// Number of servers that offer these tools, because one server may offer at most 5,000.
 const SOURCES_OF_MANY_TOOLS: usize = 2;
-const MANY_SOURCES: usize = 200;
+/// An agent file has at most 50.
+const MANY_SOURCES: usize = 50;
 const MANY_SESSIONS: usize = 9_900;
 const MANY_CALLS: usize = 200_000;
 
