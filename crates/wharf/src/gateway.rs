@@ -42,7 +42,7 @@ use routing::CompletionTarget;
 use seen_clients::RequestOrigin;
 pub(crate) use seen_clients::{ClientChange, SeenClients};
 use serde_json::json;
-use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
+use std::{future::Future, ops::Deref, pin::Pin, sync::Arc, time::Duration};
 pub(crate) use task_ids::TaskIds;
 use task_questions::TaskQuestions;
 use tokio::{sync::watch, time};
@@ -73,9 +73,14 @@ const MAX_QUESTIONS_PER_RESULT: usize = 16;
 /// Name of the gateway among the interfaces that make calls.
 const VIA: &str = "mcp";
 
-/// The MCP handler that clients of the gateway talk to.
+/// The MCP handler that clients of the gateway talk to. Every request clones it, so all of its parts share one
+/// reference count.
 #[derive(Clone, Debug)]
-pub(crate) struct Gateway {
+pub(crate) struct Gateway(Arc<GatewayParts>);
+
+/// The parts of a gateway.
+#[derive(Clone, Debug)]
+pub(crate) struct GatewayParts {
     handle: Handle,
     /// Journal of calls, if there is one.
     journal: Option<Arc<Journal>>,
@@ -102,11 +107,19 @@ pub(crate) struct Gateway {
     tool_mode: Arc<ToolMode>,
 }
 
+impl Deref for Gateway {
+    type Target = GatewayParts;
+
+    fn deref(&self) -> &GatewayParts {
+        &self.0
+    }
+}
+
 impl Gateway {
     /// Creates a gateway for the sources of `handle`.
     pub(crate) fn new(handle: Handle, journal: Option<Journal>, task_ids: TaskIds) -> Gateway {
         let telemetry = journal.as_ref().map(Journal::telemetry).cloned().unwrap_or_default();
-        Gateway {
+        Gateway(Arc::new(GatewayParts {
             handle,
             journal: journal.map(Arc::new),
             lists: Arc::default(),
@@ -121,22 +134,28 @@ impl Gateway {
             telemetry,
             about: Arc::new(about()),
             tool_mode: Arc::default(),
-        }
+        }))
+    }
+
+    /// Changes the parts, before the gateway serves anyone.
+    fn with(mut self, change: impl FnOnce(&mut GatewayParts)) -> Gateway {
+        change(Arc::make_mut(&mut self.0));
+        self
     }
 
     /// Shares the request ids with the REST API.
     pub(crate) fn with_request_ids(self, request_ids: Arc<RequestIds>) -> Gateway {
-        Gateway { request_ids, ..self }
+        self.with(|parts| parts.request_ids = request_ids)
     }
 
     /// Sets which tools clients are shown.
     pub(crate) fn with_tool_mode(self, tool_mode: ToolMode) -> Gateway {
-        Gateway { tool_mode: Arc::new(tool_mode), ..self }
+        self.with(|parts| parts.tool_mode = Arc::new(tool_mode))
     }
 
     /// Sets the tracer, for a gateway without a journal.
     pub(crate) fn traced(self, telemetry: Telemetry) -> Gateway {
-        Gateway { telemetry, ..self }
+        self.with(|parts| parts.telemetry = telemetry)
     }
 
     /// The clients that have talked to the gateway lately.
