@@ -4,7 +4,14 @@
 //! once.
 
 use super::spool::Spool;
-use std::{collections::VecDeque, future, io, path::Path, pin::Pin, time::Duration};
+use std::{
+    collections::VecDeque,
+    future, io,
+    path::Path,
+    pin::Pin,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 use tokio::time::{Instant, sleep_until, timeout};
 use wharf_store::{CallRow, Store, StoreError};
 
@@ -23,10 +30,20 @@ const RETRY_PAUSE: Duration = Duration::from_millis(250);
 /// How often a reachable database may reject a single call before that call is given up.
 const MAX_REJECTIONS: u32 = 20;
 
+/// The spool, to which the writer and the tasks of callers append. The lock is held for one `write` to a file.
+#[derive(Debug)]
+pub(super) struct SharedSpool(Mutex<Spool>);
+
+impl SharedSpool {
+    pub(super) fn lock(&self) -> MutexGuard<'_, Spool> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 /// The spool, and the state of moving its calls into the database.
 pub(super) struct SpoolReplay {
     /// Missing if there is no folder for it.
-    spool: Option<Spool>,
+    spool: Option<Arc<SharedSpool>>,
     /// Calls of the spool's oldest file that are not inserted yet.
     rows: VecDeque<CallRow>,
     /// Whether `rows` are those of the oldest file. It is removed once they are inserted.
@@ -41,7 +58,6 @@ pub(super) struct SpoolReplay {
     /// Number of calls per insertion. It is halved after a rejection, to isolate the call that the database rejects.
     batch_rows: usize,
     rejections: u32,
-    spooled: u64,
     done: u64,
 }
 
@@ -52,9 +68,8 @@ impl SpoolReplay {
     /// Opens the spool at this path, which may hold calls of a process that has exited.
     pub(super) fn open(base: Option<&Path>) -> io::Result<SpoolReplay> {
         let spool = base.map(Spool::open).transpose()?;
-        let spooled = spool.as_ref().map_or(0, |it| it.rows() as u64);
         Ok(SpoolReplay {
-            spool,
+            spool: spool.map(|it| Arc::new(SharedSpool(Mutex::new(it)))),
             rows: VecDeque::new(),
             has_read: false,
             done_of_oldest: 0,
@@ -63,14 +78,22 @@ impl SpoolReplay {
             hurries: false,
             batch_rows: MAX_BATCH_ROWS,
             rejections: 0,
-            spooled,
             done: 0,
         })
     }
 
+    /// The spool, for the tasks of callers.
+    pub(super) fn shared(&self) -> Option<Arc<SharedSpool>> {
+        self.spool.clone()
+    }
+
+    fn lock(&self) -> Option<MutexGuard<'_, Spool>> {
+        self.spool.as_ref().map(|it| it.lock())
+    }
+
     /// Number of calls that are not in the database yet.
     pub(super) fn waiting(&self) -> u64 {
-        self.spooled - self.done
+        self.spooled() - self.done
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -79,7 +102,7 @@ impl SpoolReplay {
 
     /// Total number of calls that were spooled.
     pub(super) fn spooled(&self) -> u64 {
-        self.spooled
+        self.lock().map_or(0, |it| it.spooled())
     }
 
     /// Number of those that are done: inserted or given up.
@@ -89,21 +112,17 @@ impl SpoolReplay {
 
     /// Size of the spool in bytes.
     pub(super) fn bytes(&self) -> u64 {
-        self.spool.as_ref().map_or(0, Spool::bytes)
+        self.lock().map_or(0, |it| it.bytes())
     }
 
     /// Returns whether the spool has room for more calls.
-    pub(super) fn has_room(&mut self) -> bool {
-        self.spool.as_mut().is_some_and(Spool::has_room)
+    pub(super) fn has_room(&self) -> bool {
+        self.lock().is_some_and(|mut it| it.has_room())
     }
 
     /// Appends calls to the spool. After it returns, they survive a kill of this process.
-    pub(super) fn spool(&mut self, rows: Vec<CallRow>) -> io::Result<()> {
-        let spool = self.spool.as_mut().ok_or_else(|| io::Error::other("there is no folder for a spool"))?;
-        let count = rows.len() as u64;
-        spool.append(rows)?;
-        self.spooled += count;
-        Ok(())
+    pub(super) fn spool(&self, rows: Vec<CallRow>) -> io::Result<()> {
+        self.lock().ok_or_else(|| io::Error::other("there is no folder for a spool"))?.append(rows)
     }
 
     /// Sets whether calls are inserted without collecting more.
@@ -163,7 +182,7 @@ impl SpoolReplay {
 
     /// Returns when to insert the next calls. Full files and the rest of a file are not held back.
     fn due(&self) -> Instant {
-        let collects_since = self.spool.as_ref().and_then(Spool::collects_since);
+        let collects_since = self.lock().and_then(|it| it.collects_since());
         match collects_since {
             Some(since) if !self.has_read && !self.hurries => self.not_before.max(since + COLLECT_TIME),
             _ => self.not_before,
@@ -172,10 +191,9 @@ impl SpoolReplay {
 
     /// Takes the next calls, from the spool's oldest file if there are none.
     fn next_rows(&mut self) -> Vec<CallRow> {
-        if !self.has_read
-            && let Some(spool) = &mut self.spool
-        {
-            match spool.read_oldest() {
+        let oldest = if self.has_read { None } else { self.lock().map(|mut it| it.read_oldest()) };
+        if let Some(oldest) = oldest {
+            match oldest {
                 Ok(rows) => {
                     (self.rows, self.has_read) = (rows.into(), true);
                     self.rows.drain(..self.done_of_oldest.min(self.rows.len()));
@@ -189,13 +207,13 @@ impl SpoolReplay {
 
     /// Removes the file whose calls are now in the database.
     fn remove_oldest(&mut self) {
-        let Some(spool) = &mut self.spool else { return };
-        match spool.remove_oldest() {
-            // The rows of a damaged file may be fewer than were counted.
-            Ok(()) => {
-                (self.has_read, self.done_of_oldest) = (false, 0);
-                self.done = self.spooled - spool.rows() as u64;
-            }
+        let Some(mut spool) = self.lock() else { return };
+        let removed = spool.remove_oldest();
+        // The rows of a damaged file may be fewer than were counted.
+        let done = spool.spooled() - spool.rows() as u64;
+        drop(spool);
+        match removed {
+            Ok(()) => (self.has_read, self.done_of_oldest, self.done) = (false, 0, done),
             Err(error) => self.fail("the spool cannot be emptied", &error),
         }
     }
@@ -232,7 +250,7 @@ mod tests {
         let folder = TempDir::new().expect("a folder");
         let location = Location::Sqlite(folder.path().join("wharf.db"));
         let store = Store::open(&location).await.expect("the database opens");
-        let mut killed = open(&folder);
+        let killed = open(&folder);
         killed.spool(calls(0..1_700)).expect("they are written");
         store.record_calls(calls(0..3)).await.expect("they are written");
         drop(killed);

@@ -27,6 +27,9 @@ const MAX_SPOOL_BYTES: u64 = 256 << 20;
 /// Number of full files whose calls are also in memory. The others are read back.
 const MAX_CACHED_FILES: usize = 4;
 
+/// Size in bytes up to which the buffer for encoded calls is kept.
+const MAX_ENCODED_BYTES: usize = 64 << 10;
+
 /// Probe that is written to check for free space: as large as a call with long arguments.
 const PROBE: &[u8] = &[0; 64 << 10];
 
@@ -42,6 +45,10 @@ pub(super) struct Spool {
     full: VecDeque<SpoolFile>,
     /// The file that calls are appended to.
     active: SpoolFile,
+    /// Number of calls that were spooled, and of those adopted.
+    spooled: u64,
+    /// Buffer for encoded calls.
+    encoded: Vec<u8>,
 }
 
 #[derive(Debug)]
@@ -60,7 +67,15 @@ impl Spool {
     /// Creates a spool whose file names begin with `base`, and adopts files whose owner has exited.
     pub(super) fn open(base: &Path) -> io::Result<Spool> {
         let full = SpoolFile::adopt_all(base)?;
-        Ok(Spool { base: base.to_owned(), full, active: SpoolFile::create(base)? })
+        let active = SpoolFile::create(base)?;
+        let mut spool = Spool { base: base.to_owned(), full, active, spooled: 0, encoded: Vec::new() };
+        spool.spooled = spool.rows() as u64;
+        Ok(spool)
+    }
+
+    /// Total number of calls that were spooled, with those of processes that have exited.
+    pub(super) fn spooled(&self) -> u64 {
+        self.spooled
     }
 
     /// Number of calls.
@@ -80,15 +95,36 @@ impl Spool {
 
     /// Appends all of these calls or, on an error, none. After it returns, they survive a kill of this process.
     pub(super) fn append(&mut self, rows: Vec<CallRow>) -> io::Result<()> {
-        let mut bytes = Vec::with_capacity(512 * rows.len());
-        rows.iter().for_each(|row| row.encode(&mut bytes));
-        if self.bytes() + bytes.len() as u64 > MAX_SPOOL_BYTES {
+        self.write(&rows)?;
+        self.active.cached.extend(rows);
+        Ok(())
+    }
+
+    /// Appends one call, as [`Spool::append`] does. On an error it returns the call.
+    pub(super) fn append_one(&mut self, row: CallRow) -> Result<(), CallRow> {
+        match self.write(std::slice::from_ref(&row)) {
+            Ok(()) => {
+                self.active.cached.push(row);
+                Ok(())
+            }
+            Err(_) => Err(row),
+        }
+    }
+
+    /// Writes calls to the active file and counts them.
+    fn write(&mut self, rows: &[CallRow]) -> io::Result<()> {
+        self.encoded.clear();
+        rows.iter().for_each(|row| row.encode(&mut self.encoded));
+        if self.bytes() + self.encoded.len() as u64 > MAX_SPOOL_BYTES {
             return Err(io::Error::other("the spool is full, and the database does not accept its calls"));
         }
         if self.active.bytes >= MAX_FILE_BYTES {
             self.rotate()?;
         }
-        self.active.append(&bytes, rows)
+        self.active.write(&self.encoded, rows.len())?;
+        self.spooled += rows.len() as u64;
+        self.encoded.shrink_to(MAX_ENCODED_BYTES);
+        Ok(())
     }
 
     /// Checks for free space by writing a probe and removing it.
@@ -193,17 +229,17 @@ impl SpoolFile {
         Ok(Some(SpoolFile { path, file, bytes, rows: 0, cached: Vec::new(), begun: Instant::now() }))
     }
 
-    fn append(&mut self, bytes: &[u8], rows: Vec<CallRow>) -> io::Result<()> {
-        if let Err(error) = self.file.write_all(bytes) {
+    /// Appends encoded calls to the file, but not to the cache.
+    fn write(&mut self, encoded: &[u8], rows: usize) -> io::Result<()> {
+        if let Err(error) = self.file.write_all(encoded) {
             self.truncate()?;
             return Err(error);
         }
         if self.rows == 0 {
             self.begun = Instant::now();
         }
-        self.bytes += bytes.len() as u64;
-        self.rows += rows.len();
-        self.cached.extend(rows);
+        self.bytes += encoded.len() as u64;
+        self.rows += rows;
         Ok(())
     }
 

@@ -1,8 +1,9 @@
 //! The journal writer: one task that records calls for both engines.
 //!
-//! On PostgreSQL, which other replicas read, a call is inserted before it is answered. On SQLite a call is appended to
-//! the spool before it is answered, and inserted together with others a moment later, because one insertion for each
-//! call costs several times as much. In both cases, calls that end at about the same time share one write.
+//! On PostgreSQL, which other replicas read, a call is inserted before it is answered. Calls that end at about the same
+//! time share one insertion. On SQLite the task of the caller appends the call to the spool before it answers, and the
+//! writer inserts it together with others a moment later, because one insertion for each call costs several times as
+//! much, and waking the writer and waiting for it more than the append.
 //!
 //! Calls that PostgreSQL does not accept in time go to the spool too. From then on all calls go through the spool, in
 //! order, until the database has accepted everything, so that no caller waits for it to recover.
@@ -12,11 +13,11 @@ mod tests;
 
 use super::{
     DatabaseStatus,
-    replay::{Insertion, MAX_BATCH_ROWS, SpoolReplay},
+    replay::{Insertion, MAX_BATCH_ROWS, SharedSpool, SpoolReplay},
 };
 use std::{io, path::Path, sync::Arc, time::Duration};
 use tokio::{
-    sync::{mpsc, oneshot},
+    sync::{Notify, mpsc, oneshot},
     task::yield_now,
     time::{Instant, sleep, timeout, timeout_at},
 };
@@ -49,6 +50,16 @@ pub(super) struct JournalWriter {
     requests: mpsc::Sender<RecordRequest>,
     flushes: mpsc::UnboundedSender<oneshot::Sender<()>>,
     status: Arc<DatabaseStatus>,
+    /// The spool, if calls go there first.
+    direct: Option<DirectSpool>,
+}
+
+/// The spool that tasks of callers append to.
+#[derive(Clone, Debug)]
+struct DirectSpool {
+    spool: Arc<SharedSpool>,
+    /// Wakes the writer when the active file has its first call.
+    begun: Arc<Notify>,
 }
 
 #[derive(Debug)]
@@ -70,13 +81,30 @@ impl JournalWriter {
         let (requests, requested) = mpsc::channel(MAX_QUEUED_ROWS);
         let (flushes, flushed) = mpsc::unbounded_channel();
         let spools_first = !store.is_shared();
-        let task = WriterTask { store, replay, status: status.clone(), spools_first, flushes: Vec::new() };
+        let begun = Arc::<Notify>::default();
+        let direct = replay.shared().filter(|_| spools_first);
+        let direct = direct.map(|spool| DirectSpool { spool, begun: begun.clone() });
+        let flushes_waiting = Vec::new();
+        let task = WriterTask {
+            store,
+            replay,
+            status: status.clone(),
+            spools_first,
+            flushes: flushes_waiting,
+            begun,
+        };
         task.publish_waiting();
-        Ok((JournalWriter { requests, flushes, status }, task.run(requested, flushed)))
+        Ok((JournalWriter { requests, flushes, status, direct }, task.run(requested, flushed)))
     }
 
     /// Records a call and returns whether it is durable: whether it survives a kill of this process.
     pub(super) async fn record(&self, row: CallRow) -> bool {
+        let is_well = !self.status.is_away() && !self.status.is_full();
+        let appended = match &self.direct {
+            Some(direct) if is_well => direct.append(row),
+            _ => Err(row),
+        };
+        let Err(row) = appended else { return true };
         let (recorded, is_recorded) = oneshot::channel();
         let Ok(permit) = self.requests.reserve().await else { return false };
         permit.send(RecordRequest { row, recorded });
@@ -92,6 +120,24 @@ impl JournalWriter {
     }
 }
 
+impl DirectSpool {
+    /// Appends a call. Returns it if the writer has to decide: the database is far behind, or the spool does not accept
+    /// it.
+    fn append(&self, row: CallRow) -> Result<(), CallRow> {
+        let mut spool = self.spool.lock();
+        if spool.bytes() >= MAX_BEHIND_BYTES {
+            return Err(row);
+        }
+        let was_empty = spool.rows() == 0;
+        spool.append_one(row)?;
+        drop(spool);
+        if was_empty {
+            self.begun.notify_one();
+        }
+        Ok(())
+    }
+}
+
 struct WriterTask {
     store: Store,
     replay: SpoolReplay,
@@ -100,6 +146,8 @@ struct WriterTask {
     spools_first: bool,
     /// Readers that wait until this many calls of the spool are done.
     flushes: Vec<(u64, oneshot::Sender<()>)>,
+    /// Notified when an empty spool got a call.
+    begun: Arc<Notify>,
 }
 
 impl WriterTask {
@@ -131,6 +179,8 @@ impl WriterTask {
                 insertion = self.replay.insert_next(&self.store), if !self.replay.is_empty() => {
                     self.settle(insertion);
                 }
+                // The next turn inserts it.
+                () = self.begun.notified(), if self.replay.is_empty() => {}
             }
         }
         self.replay.set_hurry(true);

@@ -64,7 +64,7 @@ async fn calls_that_can_be_neither_inserted_nor_spooled_are_counted_as_lost() {
         let replay = SpoolReplay::open(spool.map(|it| folder.path().join(it)).as_deref()).expect("a spool");
         let (requests, requested) = mpsc::channel(MAX_QUEUED_ROWS);
         let (flushes, flushed) = mpsc::unbounded_channel();
-        let writer = JournalWriter { requests, flushes, status: status.clone() };
+        let writer = JournalWriter { requests, flushes, status: status.clone(), direct: None };
         let task = WriterTask {
             store: store.clone(),
             replay,
@@ -72,6 +72,7 @@ async fn calls_that_can_be_neither_inserted_nor_spooled_are_counted_as_lost() {
             // Like PostgreSQL.
             spools_first: false,
             flushes: Vec::new(),
+            begun: Arc::default(),
         };
         let calling = async {
             status.set_away(true);
