@@ -128,9 +128,13 @@ impl SseParser {
 
 /// Returns whether the content type of a response is an event stream.
 pub(crate) fn is_event_stream(headers: &HeaderMap) -> bool {
+    headers.get(CONTENT_TYPE).is_some_and(|kind| is_event_stream_type(kind.as_bytes()))
+}
+
+/// Returns whether a content type is an event stream.
+pub(crate) fn is_event_stream_type(kind: &[u8]) -> bool {
     const EVENTS: &[u8] = b"text/event-stream";
-    let kind = headers.get(CONTENT_TYPE).map(|kind| kind.as_bytes().trim_ascii_start());
-    kind.and_then(|kind| kind.get(..EVENTS.len())).is_some_and(|kind| kind.eq_ignore_ascii_case(EVENTS))
+    kind.trim_ascii_start().get(..EVENTS.len()).is_some_and(|kind| kind.eq_ignore_ascii_case(EVENTS))
 }
 
 #[cfg(test)]

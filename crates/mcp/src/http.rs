@@ -10,13 +10,15 @@ mod client;
 mod exchange;
 pub(crate) mod headers;
 mod notification_stream;
+mod plain_body;
 mod plain_connection;
+mod plain_head;
 mod plain_http_pool;
 
 use crate::{
     Disconnect, Inbound, Link, Opener, Opening, Outbound,
     frame::FRAME_LIMIT,
-    link::{DirectLink, DirectRequest},
+    link::{DirectAnswers, DirectLink, DirectRequest},
     oauth::Authorizer,
 };
 use ::http::{HeaderMap, HeaderValue};
@@ -33,7 +35,7 @@ use std::{
     collections::HashMap,
     sync::{
         Arc, OnceLock,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -73,6 +75,9 @@ pub(crate) struct Context {
     /// Keep-alive pool for plain HTTP, if the URL allows it.
     plain_pool: Option<Arc<PlainHttpPool>>,
     pub(crate) inbound: mpsc::Sender<Inbound>,
+    /// Number of messages that were sent to the session, and of those that it has handled.
+    delivered: AtomicU64,
+    direct_answers: Arc<DirectAnswers>,
     /// Current session id, replaced when the session is renewed.
     session: watch::Sender<Option<HeaderValue>>,
     /// Protocol version negotiated in the handshake.
@@ -140,7 +145,7 @@ where
     let mut direct = None;
     let mut link = Link::start(true, |link_io| {
         let (lost, lost_requests) = mpsc::unbounded_channel();
-        let context = Arc::new(Context::new(endpoint, link_io.inbound, lost));
+        let context = Arc::new(Context::new(endpoint, link_io.inbound, link_io.direct_answers, lost));
         direct = Some(DirectHttp(context.clone()));
         run(HttpLinkIo { context, outbound: link_io.outbound, lost_requests })
     });
@@ -181,13 +186,17 @@ impl Context {
     fn new(
         endpoint: HttpEndpoint,
         inbound: mpsc::Sender<Inbound>,
+        direct_answers: Arc<DirectAnswers>,
         lost: mpsc::UnboundedSender<Outbound>,
     ) -> Context {
-        let plain_pool = PlainHttpPool::for_url(&endpoint.url, &endpoint.client).map(Arc::new);
+        let plain_pool =
+            PlainHttpPool::for_url(&endpoint.url, &endpoint.headers, &endpoint.client).map(Arc::new);
         Context {
             endpoint,
             plain_pool,
             inbound,
+            delivered: AtomicU64::new(0),
+            direct_answers,
             session: watch::Sender::new(None),
             version: OnceLock::new(),
             initialize: OnceLock::new(),

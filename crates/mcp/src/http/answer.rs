@@ -1,6 +1,7 @@
 //! HTTP response of a server, from either of the two HTTP clients.
 
 use super::plain_http_pool::PlainResponse;
+use crate::events::is_event_stream;
 use ::http::{HeaderMap, StatusCode};
 use bytes::Bytes;
 use reqwest::Response;
@@ -33,11 +34,27 @@ impl Answer {
         }
     }
 
+    /// Returns whether the body is an event stream.
+    pub(crate) fn is_event_stream(&self) -> bool {
+        match self {
+            Answer::Pooled(response) => response.is_event_stream(),
+            Answer::General(response) => is_event_stream(response.headers()),
+        }
+    }
+
     /// Returns the next chunk of the body, or `None` at its end.
     pub(crate) async fn chunk(&mut self) -> Result<Option<Bytes>, BodyError> {
         match self {
             Answer::Pooled(response) => Ok(response.chunk().await?),
             Answer::General(response) => Ok(response.chunk().await?),
+        }
+    }
+
+    /// Reads a body whose length is known and at most `limit`, in one piece, if that saves a copy.
+    pub(crate) async fn whole(&mut self, limit: usize) -> Result<Option<Bytes>, BodyError> {
+        match self {
+            Answer::Pooled(response) => Ok(response.whole(limit).await?),
+            Answer::General(_) => Ok(None),
         }
     }
 }

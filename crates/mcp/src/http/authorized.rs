@@ -5,7 +5,7 @@ use crate::{
     Failure,
     oauth::{AccessToken, Authorizer, RejectedRequest},
 };
-use ::http::HeaderMap;
+use ::http::{HeaderMap, StatusCode};
 use reqwest::RequestBuilder;
 use std::{future::Future, sync::Arc};
 use url::Url;
@@ -37,6 +37,10 @@ where
             continue;
         }
         attempts_left -= 1;
+        // Before the headers are looked at, because a call that succeeds needs none of them.
+        if !matches!(response.status(), StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
+            return Ok(response);
+        }
         let rejected = RejectedRequest::of(response.status(), response.headers(), token);
         let Some(rejected) = rejected.filter(|_| attempts_left > 0) else { return Ok(response) };
         let (status, challenge) = (rejected.status, rejected.challenge.clone());

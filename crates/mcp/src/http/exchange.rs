@@ -2,18 +2,21 @@
 
 use super::{
     Answer, BodyError, Context, HttpEndpoint, authorized, headers, is_not_http, no_response,
-    plain_http_pool::Posted,
+    plain_head::EncodedRequest, plain_http_pool::Posted,
 };
 use crate::{
     Class, Failure, Inbound, Message, Outbound, Phase, Raw, RpcError, Sent,
     envelope::{self, ParsedFrame},
-    events::{SseParser, is_event_stream},
+    events::SseParser,
     link::{DirectAnswer, Verdict, decode_frame},
     oauth::{self, AccessToken},
 };
 use ::http::{HeaderMap, HeaderValue, Method, StatusCode, header::CONTENT_LENGTH};
 use bytes::{Bytes, BytesMut};
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
 use tokio::time;
 use url::Url;
 
@@ -177,6 +180,7 @@ pub(super) async fn renew(context: Arc<Context>) -> ExchangeResult {
 
 impl Context {
     pub(super) async fn deliver(&self, received: Inbound) {
+        self.delivered.fetch_add(1, Ordering::AcqRel);
         // A failed send means that the session has been dropped.
         let _ = self.inbound.send(received).await;
     }
@@ -192,9 +196,9 @@ impl Context {
         }
     }
 
-    /// Returns whether messages wait for the session task.
+    /// Returns whether the session task has not handled all messages yet.
     fn has_undelivered(&self) -> bool {
-        self.inbound.capacity() < self.inbound.max_capacity()
+        !self.direct_answers.has_handled(self.delivered.load(Ordering::Acquire))
     }
 
     async fn post(&self, message: &Outbound, session: Option<HeaderValue>) -> Result<Answer, Failure> {
@@ -208,31 +212,51 @@ impl Context {
         };
         let (headers, body) = (&headers, &body);
         let send = |token: Option<AccessToken>| {
-            self.post_once(move |url| headers(token.as_ref(), url), body.clone())
+            let plain_pool = self.plain_pool.as_ref().filter(|_| token.is_none());
+            let encoded = plain_pool.and_then(|it| it.encode(message, session.as_ref(), body));
+            self.post_once(encoded, move |url| headers(token.as_ref(), url), body.clone())
         };
         authorized::send_authorized(self.endpoint.authorizer.as_ref(), send).await
     }
 
     /// Posts through the keep-alive pool for plain HTTP if there is one, and through `reqwest` otherwise.
     ///
-    /// Calls `headers` again for a redirect: redirects are rare, so keeping a copy for each message would cost more.
+    /// Calls `headers` unless the message is encoded already, and again for a redirect: redirects are rare, so keeping a
+    /// copy for each message would cost more.
     async fn post_once(
         &self,
+        encoded: Option<EncodedRequest>,
+        headers: impl Fn(&Url) -> Result<HeaderMap, Failure>,
+        body: Bytes,
+    ) -> Result<Answer, Failure> {
+        let url = &self.endpoint.url;
+        match &self.plain_pool {
+            None => Box::pin(self.post_general(url.clone(), headers, body)).await,
+            Some(plain_pool) => {
+                let request = match encoded {
+                    Some(encoded) => encoded,
+                    None => plain_pool.encode_with(&headers(url)?, &body),
+                };
+                match plain_pool.post(&request).await? {
+                    Posted::Answered(response) => Ok(Answer::Pooled(response)),
+                    // Boxed to keep the future of the common path small.
+                    Posted::Redirected(target) => Box::pin(self.post_general(target, headers, body)).await,
+                }
+            }
+        }
+    }
+
+    /// Posts through `reqwest`.
+    async fn post_general(
+        &self,
+        target: Url,
         headers: impl Fn(&Url) -> Result<HeaderMap, Failure>,
         body: Bytes,
     ) -> Result<Answer, Failure> {
         let HttpEndpoint { url, client, .. } = &self.endpoint;
-        let target = match &self.plain_pool {
-            None => url.clone(),
-            Some(plain_pool) => match plain_pool.post(headers(url)?, body.clone()).await? {
-                Posted::Answered(response) => return Ok(Answer::Pooled(response)),
-                Posted::Redirected(other) => other,
-            },
-        };
         let headers = headers(&target)?;
         let request = client.pool(&target)?.post(target).headers(headers).body(body);
-        // Boxed to keep the future of the common path small.
-        let sent = Box::pin(request.send()).await;
+        let sent = request.send().await;
         sent.map(Answer::from).map_err(|error| no_response(url, &error))
     }
 
@@ -289,7 +313,7 @@ impl Context {
         if status == StatusCode::ACCEPTED || status == StatusCode::NO_CONTENT {
             return Err(Failure::protocol("the server accepted a request without answering it"));
         }
-        if is_event_stream(response.headers()) {
+        if response.is_event_stream() {
             // Boxed to keep the future of a JSON response small.
             return Box::pin(self.read_stream(id, response)).await;
         }
@@ -455,6 +479,9 @@ async fn read_body(mut response: Answer, limit: usize) -> Result<Bytes, Failure>
         let what = "the connection broke in the middle of the response";
         Failure::new(Class::Closed, Phase::Request, Sent::Unknown, what)
     };
+    if let Some(body) = response.whole(limit).await.map_err(body_failure)? {
+        return Ok(body);
+    }
     let declared = response.headers().get(CONTENT_LENGTH).and_then(|it| it.to_str().ok()?.parse().ok());
     let (mut all, mut body) = (None, BytesMut::new());
     while let Some(chunk) = response.chunk().await.map_err(body_failure)? {

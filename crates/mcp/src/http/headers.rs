@@ -8,6 +8,7 @@ use ::http::{
 use base64::{Engine, engine::general_purpose::STANDARD};
 use memchr::memmem::Finder;
 use std::{
+    borrow::Cow,
     sync::LazyLock,
     time::{Duration, SystemTime},
 };
@@ -26,9 +27,9 @@ pub(crate) const PARAM: &str = "mcp-param-";
 /// Searches for a trace context. Built once, because building it costs more than searching a short message.
 static TRACE_PARENT_FINDER: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"traceparent\""));
 
-const ACCEPT_BOTH: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
+pub(super) const ACCEPT_BOTH: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
 pub(crate) const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
-const JSON: HeaderValue = HeaderValue::from_static("application/json");
+pub(super) const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
 /// Returns `Retry-After` of a 429 or 503, a number of seconds or a date, bounded by [`MAX_RETRY_AFTER`].
 pub(crate) fn retry_after(status: StatusCode, headers: &HeaderMap) -> Option<Duration> {
@@ -82,18 +83,41 @@ fn insert_trace(headers: &mut HeaderMap, params: &Raw) {
 }
 
 fn insert_routing(headers: &mut HeaderMap, method: Option<&str>, routing: &Routing) {
-    let mut set = |name: HeaderName, value: &str| {
-        if let Ok(value) = HeaderValue::from_str(&encode_value(value)) {
+    write_routing(method, routing, |name, value| {
+        if let (Ok(name), Ok(value)) = (HeaderName::try_from(name), HeaderValue::from_str(value)) {
             headers.insert(name, value);
         }
+    });
+}
+
+/// Returns whether a message has a trace context, which goes into headers.
+pub(super) fn has_trace(message: &Outbound) -> bool {
+    let (Outbound::Request { params, .. } | Outbound::Notification { params, .. }) = message else {
+        return false;
     };
-    routing.version.iter().for_each(|version| set(VERSION, version));
+    params.as_ref().is_some_and(|it| TRACE_PARENT_FINDER.find(it.as_bytes()).is_some())
+}
+
+/// Calls `write` with each header that a message's routing gives, encoded.
+pub(super) fn each_routing(message: &Outbound, write: impl FnMut(&str, &str)) {
+    match message {
+        Outbound::Request { method, routing, .. } | Outbound::Notification { method, routing, .. } => {
+            write_routing(Some(method), routing, write);
+        }
+        Outbound::Answer { routing, .. } => write_routing(None, routing, write),
+        Outbound::Abandon { .. } => {}
+    }
+}
+
+fn write_routing(method: Option<&str>, routing: &Routing, mut write: impl FnMut(&str, &str)) {
+    let mut set = |name: &str, value: &str| write(name, &encode(value));
+    routing.version.iter().for_each(|version| set(VERSION.as_str(), version));
     if routing.modern {
-        method.into_iter().for_each(|method| set(METHOD, method));
-        routing.name.iter().for_each(|name| set(NAME, name));
+        method.into_iter().for_each(|method| set(METHOD.as_str(), method));
+        routing.name.iter().for_each(|name| set(NAME.as_str(), name));
         for (suffix, value) in &routing.params {
             if let Ok(name) = HeaderName::try_from(format!("{PARAM}{suffix}")) {
-                set(name, value);
+                set(name.as_str(), value);
             }
         }
     }
@@ -103,12 +127,16 @@ fn insert_routing(headers: &mut HeaderMap, method: Option<&str>, routing: &Routi
 ///
 /// Encodes values with characters other than printable ASCII, with spaces at either end, or with that prefix.
 pub fn encode_value(value: &str) -> String {
+    encode(value).into_owned()
+}
+
+fn encode(value: &str) -> Cow<'_, str> {
     let plain = value.bytes().all(|byte| matches!(byte, b' '..=b'~'));
     let trimmed = value.trim_matches(' ').len() == value.len();
     if plain && trimmed && !value.starts_with("=?base64?") {
-        return value.to_owned();
+        return value.into();
     }
-    format!("=?base64?{}?=", STANDARD.encode(value))
+    format!("=?base64?{}?=", STANDARD.encode(value)).into()
 }
 
 /// Decodes a value from [`encode_value`]. Returns `None` if the encoded part is invalid.

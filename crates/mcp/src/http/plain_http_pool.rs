@@ -5,15 +5,13 @@
 //! within the origin to the general client.
 
 use super::{
-    client::{HttpClient, root_cause},
-    is_not_http,
-    plain_connection::{PlainConnection, PlainRequest},
+    client::HttpClient,
+    plain_connection::{PlainConnection, SendError},
+    plain_head::{EncodedRequest, RequestHead, ResponseHead},
 };
-use crate::{Class, EgressPolicy, Failure, Phase, Sent};
-use ::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
+use crate::{Class, EgressPolicy, Failure, Outbound, Phase, Sent};
+use ::http::{HeaderMap, HeaderValue, StatusCode, header};
 use bytes::Bytes;
-use http_body_util::{BodyExt, Full};
-use hyper::body::{Body, Incoming};
 use std::{
     collections::VecDeque,
     io,
@@ -36,8 +34,7 @@ pub(super) const MAX_IDLE: Duration = Duration::from_secs(30);
 #[derive(Debug)]
 pub(super) struct PlainHttpPool {
     url: Url,
-    path: Uri,
-    host: HeaderValue,
+    head: RequestHead,
     connect_timeout: Duration,
     egress: Option<EgressPolicy>,
     /// Idle connections, most recently used last.
@@ -55,9 +52,9 @@ pub(super) enum Posted {
 /// it if the body has not been read.
 #[derive(Debug)]
 pub(crate) struct PlainResponse {
-    head: ::http::response::Parts,
-    /// The body and its connection, until it is dropped.
-    body: Option<(Incoming, PlainConnection)>,
+    head: ResponseHead,
+    /// The connection on which the body arrives, until it is dropped.
+    connection: Option<PlainConnection>,
     pool: Arc<PlainHttpPool>,
 }
 
@@ -70,29 +67,39 @@ struct IdleConnection {
 
 impl PlainHttpPool {
     /// Creates a pool for this URL, or `None` if it is not plain HTTP or contains credentials.
-    pub(super) fn for_url(url: &Url, client: &HttpClient) -> Option<PlainHttpPool> {
+    pub(super) fn for_url(url: &Url, configured: &HeaderMap, client: &HttpClient) -> Option<PlainHttpPool> {
         if url.scheme() != "http" || !url.username().is_empty() || url.password().is_some() {
             return None;
         }
-        let path = url[url::Position::BeforePath..url::Position::AfterQuery].parse().ok()?;
-        let host = url[url::Position::BeforeHost..url::Position::AfterPort].parse().ok()?;
+        let path = &url[url::Position::BeforePath..url::Position::AfterQuery];
+        let host: HeaderValue = url[url::Position::BeforeHost..url::Position::AfterPort].parse().ok()?;
+        let head = RequestHead::new(path, &host, configured);
         let HttpClient { connect_timeout, egress, .. } = *client;
-        Some(PlainHttpPool { url: url.clone(), path, host, connect_timeout, egress, idle: Mutex::default() })
+        Some(PlainHttpPool { url: url.clone(), head, connect_timeout, egress, idle: Mutex::default() })
     }
 
-    /// Posts a body to the URL.
-    pub(super) async fn post(self: &Arc<Self>, headers: HeaderMap, body: Bytes) -> Result<Posted, Failure> {
-        let mut request = PlainRequest::new(Full::new(body));
-        *request.method_mut() = Method::POST;
-        *request.uri_mut() = self.path.clone();
-        *request.headers_mut() = headers;
-        request.headers_mut().insert(header::HOST, self.host.clone());
+    /// Encodes a message to the URL with the configured headers. Returns `None` if that needs a map of headers.
+    pub(super) fn encode(
+        &self,
+        message: &Outbound,
+        session: Option<&HeaderValue>,
+        body: &Bytes,
+    ) -> Option<EncodedRequest> {
+        self.head.with_message(message, session, body)
+    }
+
+    /// Encodes a body to the URL with these headers.
+    pub(super) fn encode_with(&self, headers: &HeaderMap, body: &Bytes) -> EncodedRequest {
+        self.head.with_headers(headers, body)
+    }
+
+    /// Posts a request to the URL.
+    pub(super) async fn post(self: &Arc<Self>, request: &EncodedRequest) -> Result<Posted, Failure> {
         let response = self.send(request).await?;
         if response.status().is_redirection() {
             return self.redirect_target(&response).map(Posted::Redirected);
         }
-        let encoding = response.headers().get(header::CONTENT_ENCODING);
-        if encoding.is_some_and(|it| it != "identity") {
+        if response.head.is_encoded {
             return Err(Failure::protocol("the server sent a `Content-Encoding` that was not requested"));
         }
         Ok(Posted::Answered(response))
@@ -125,8 +132,8 @@ impl PlainHttpPool {
 
     /// Sends a request on an idle connection, or on a new one if there is none.
     ///
-    /// A connection that has closed returns the request unsent, so it is safe to try the next.
-    async fn send(self: &Arc<Self>, mut request: PlainRequest) -> Result<PlainResponse, Failure> {
+    /// An idle connection that the server has closed sends nothing, so it is safe to try the next.
+    async fn send(self: &Arc<Self>, request: &EncodedRequest) -> Result<PlainResponse, Failure> {
         loop {
             let idle = self.take_idle();
             let is_new = idle.is_none();
@@ -135,11 +142,13 @@ impl PlainHttpPool {
                 None => self.dial().await?,
             };
             match connection.send(request).await {
-                Ok(response) => return Ok(PlainResponse::new(response, connection, self.clone())),
-                Err(mut unsent) => match unsent.take_message() {
-                    Some(again) if !is_new => request = again,
-                    _ => return Err(self.to_failure(&unsent.into_error())),
-                },
+                Ok(head) => {
+                    return Ok(PlainResponse { head, connection: Some(connection), pool: self.clone() });
+                }
+                Err(SendError::Unsent(_)) if !is_new => {}
+                Err(SendError::Unsent(error) | SendError::Sent(error)) => {
+                    return Err(self.to_failure(&error));
+                }
             }
         }
     }
@@ -151,7 +160,7 @@ impl PlainHttpPool {
     }
 
     /// Returns a connection to the pool if it can be used again.
-    fn put_idle(&self, mut connection: PlainConnection) {
+    fn put_idle(&self, connection: PlainConnection) {
         if !connection.is_idle() {
             return;
         }
@@ -177,7 +186,7 @@ impl PlainHttpPool {
         })?;
         let stream = stream
             .map_err(|it| Failure::connect(format!("could not connect to `{}`: {it}", self.origin())))?;
-        PlainConnection::new(stream).await.map_err(|it| self.to_failure(&it))
+        Ok(PlainConnection::new(stream))
     }
 
     async fn connect(&self) -> io::Result<TcpStream> {
@@ -196,12 +205,12 @@ impl PlainHttpPool {
         Ok(stream)
     }
 
-    fn to_failure(&self, error: &hyper::Error) -> Failure {
-        let (origin, cause) = (self.origin(), root_cause(error));
-        if is_not_http(error) {
-            return Failure::protocol(format!("`{origin}` sent invalid HTTP: {cause}"));
+    fn to_failure(&self, error: &io::Error) -> Failure {
+        let origin = self.origin();
+        if error.kind() == io::ErrorKind::InvalidData {
+            return Failure::protocol(format!("`{origin}` sent invalid HTTP: {error}"));
         }
-        let what = format!("the connection to `{origin}` broke: {cause}");
+        let what = format!("the connection to `{origin}` broke: {error}");
         Failure::new(Class::Closed, Phase::Request, Sent::Unknown, what)
     }
 
@@ -215,42 +224,38 @@ impl PlainHttpPool {
 }
 
 impl PlainResponse {
-    fn new(
-        response: ::http::Response<Incoming>,
-        connection: PlainConnection,
-        pool: Arc<PlainHttpPool>,
-    ) -> PlainResponse {
-        let (head, body) = response.into_parts();
-        PlainResponse { head, body: Some((body, connection)), pool }
-    }
-
     pub(crate) fn status(&self) -> StatusCode {
         self.head.status
     }
 
     pub(crate) fn headers(&self) -> &HeaderMap {
-        &self.head.headers
+        self.head.headers()
+    }
+
+    pub(crate) fn is_event_stream(&self) -> bool {
+        self.head.is_event_stream
     }
 
     /// Returns the next chunk of the body, or `None` at its end.
-    pub(crate) async fn chunk(&mut self) -> hyper::Result<Option<Bytes>> {
-        let Some((body, connection)) = &mut self.body else { return Ok(None) };
-        while !body.is_end_stream()
-            && let Some(frame) = connection.drive(body.frame()).await
-        {
-            if let Ok(data) = frame?.into_data() {
-                return Ok(Some(data));
-            }
+    pub(crate) async fn chunk(&mut self) -> io::Result<Option<Bytes>> {
+        match &mut self.connection {
+            Some(connection) => connection.chunk().await,
+            None => Ok(None),
         }
-        Ok(None)
+    }
+
+    /// Reads a body whose length is known and at most `limit`, in one piece; `None` for any other body.
+    pub(crate) async fn whole(&mut self, limit: usize) -> io::Result<Option<Bytes>> {
+        match &mut self.connection {
+            Some(connection) => connection.rest(limit).await,
+            None => Ok(None),
+        }
     }
 }
 
 impl Drop for PlainResponse {
     fn drop(&mut self) {
-        if let Some((body, connection)) = self.body.take() {
-            // Without its reader, the connection discards what is left of the body, or closes.
-            drop(body);
+        if let Some(connection) = self.connection.take() {
             self.pool.put_idle(connection);
         }
     }
