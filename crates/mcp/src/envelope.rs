@@ -6,7 +6,11 @@
 pub use crate::json::DEPTH_LIMIT;
 use crate::{
     Raw, id_scan,
-    json::{Members, surrogates},
+    json::{
+        Members,
+        scan::{Trust, scan_object},
+        surrogates,
+    },
 };
 use bytes::{BufMut, Bytes, BytesMut};
 use serde::Deserialize;
@@ -76,9 +80,19 @@ pub enum ParsedFrame {
     },
 }
 
-/// Top-level members of a JSON-RPC message.
-#[derive(Deserialize)]
+/// Top-level members of a JSON-RPC message, as written. `null` counts as absent.
+#[derive(Default)]
 struct Envelope<'a> {
+    id: Option<&'a str>,
+    method: Option<&'a str>,
+    params: Option<&'a str>,
+    result: Option<&'a str>,
+    error: Option<&'a str>,
+}
+
+/// The same, for the JSON library.
+#[derive(Deserialize)]
+struct DecodedEnvelope<'a> {
     #[serde(borrow, default)]
     id: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -105,8 +119,11 @@ struct ErrorBody<'a> {
 ///
 /// `jsonrpc` is not required: several servers omit it, and the other members identify a message.
 pub fn read(frame: &Bytes) -> ParsedFrame {
-    if frame.first() == Some(&b'{') && is_plain(frame) {
-        return read_shallow_object(frame);
+    if frame.first() == Some(&b'{')
+        && let Ok(text) = std::str::from_utf8(frame)
+        && let Some(envelope) = Envelope::scan(text)
+    {
+        return classify(frame, &envelope);
     }
     match surrogates::replace_lone(frame) {
         None => read_decodable(frame),
@@ -128,13 +145,6 @@ fn read_decodable(frame: &Bytes) -> ParsedFrame {
         Some(b'[') => read_batch(frame),
         _ => ParsedFrame::Noise,
     }
-}
-
-/// Returns whether the frame has neither escapes nor deep nesting. One scan is cheaper than a search for each, and most
-/// frames are plain.
-fn is_plain(frame: &[u8]) -> bool {
-    let mut found = memchr::memchr3_iter(b'\\', b'{', b'[', frame).map(|at| frame[at]);
-    found.by_ref().take(DEPTH_LIMIT).all(|byte| byte != b'\\') && found.next().is_none()
 }
 
 /// Appends `{"jsonrpc":"2.0","id":…,"method":…,"params":…}`.
@@ -264,12 +274,42 @@ fn read_object(frame: &Bytes) -> ParsedFrame {
 fn read_shallow_object(frame: &Bytes) -> ParsedFrame {
     // Checking the whole text once is cheaper than having the JSON library check each string of it.
     let envelope = match std::str::from_utf8(frame) {
-        Ok(text) => serde_json::from_str(text),
+        Ok(text) => serde_json::from_str::<DecodedEnvelope<'_>>(text),
         Err(_) => serde_json::from_slice(frame),
     };
     match envelope {
-        Ok(envelope) => classify(frame, &envelope),
+        Ok(envelope) => classify(frame, &Envelope::of(&envelope)),
         Err(error) => classify_unreadable(frame, &error),
+    }
+}
+
+impl<'a> Envelope<'a> {
+    /// Reads most messages without the JSON library. Returns `None` for the others, among them all that are wrong.
+    fn scan(text: &'a str) -> Option<Envelope<'a>> {
+        let mut envelope = Envelope::default();
+        let mut is_usual = true;
+        scan_object(text.as_bytes(), Trust::Unchecked, |name, value| {
+            let member = match name {
+                b"id" => &mut envelope.id,
+                b"method" => &mut envelope.method,
+                b"params" => &mut envelope.params,
+                b"result" => &mut envelope.result,
+                b"error" => &mut envelope.error,
+                _ => return,
+            };
+            let start = value.as_ptr() as usize - text.as_ptr() as usize;
+            // A repeated name is an error, which the library reports.
+            is_usual &= member.is_none() && value != b"null";
+            *member = text.get(start..start + value.len());
+        })?;
+        is_usual.then_some(envelope)
+    }
+
+    fn of(decoded: &DecodedEnvelope<'a>) -> Envelope<'a> {
+        let DecodedEnvelope { id, method, params, result, error } = decoded;
+        let [id, method, params, result, error] =
+            [id, method, params, result, error].map(|it| it.map(RawValue::get));
+        Envelope { id, method, params, result, error }
     }
 }
 
@@ -292,10 +332,10 @@ fn read_batch(frame: &Bytes) -> ParsedFrame {
 }
 
 fn classify(frame: &Bytes, envelope: &Envelope<'_>) -> ParsedFrame {
-    let raw = |value: &RawValue| Raw::within(frame, value);
-    let Envelope { id, method, params, result, error } = envelope;
+    let raw = |value: &str| Raw::slice_of(frame, value);
+    let Envelope { id, method, params, result, error } = *envelope;
     if let Some(method) = method {
-        let Ok(method) = serde_json::from_str::<String>(method.get()) else {
+        let Some(method) = decode_string(method) else {
             return malformed(frame, "`method` is not a string");
         };
         let params = params.map(raw);
@@ -304,7 +344,7 @@ fn classify(frame: &Bytes, envelope: &Envelope<'_>) -> ParsedFrame {
             None => Message::Notification { method, params },
         });
     }
-    let id = id.and_then(|id| id_scan::number(id.get().as_bytes()));
+    let id = id.and_then(|id| id_scan::number(id.as_bytes()));
     let outcome = match (result, error) {
         (Some(result), None) => Ok(raw(result)),
         (None, Some(error)) => match read_error(frame, error) {
@@ -323,8 +363,17 @@ fn classify(frame: &Bytes, envelope: &Envelope<'_>) -> ParsedFrame {
     ParsedFrame::Message(Message::Answer { id, outcome })
 }
 
-fn read_error(frame: &Bytes, error: &RawValue) -> Option<RpcError> {
-    let ErrorBody { code, message, data } = serde_json::from_str(error.get()).ok()?;
+/// Decodes a JSON string.
+fn decode_string(text: &str) -> Option<String> {
+    let quoted = text.strip_prefix('"').and_then(|it| it.strip_suffix('"'));
+    match quoted.filter(|it| !it.contains('\\')) {
+        Some(plain) => Some(plain.to_owned()),
+        None => serde_json::from_str(text).ok(),
+    }
+}
+
+fn read_error(frame: &Bytes, error: &str) -> Option<RpcError> {
+    let ErrorBody { code, message, data } = serde_json::from_str(error).ok()?;
     Some(RpcError { code, message, data: data.map(|data| Raw::within(frame, data)) })
 }
 

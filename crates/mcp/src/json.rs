@@ -3,11 +3,13 @@
 //! A [`Raw`] is usually a slice of the frame it arrived in, so a small one keeps the whole frame in memory. Use
 //! [`Raw::detached`] to copy a value that is kept for long.
 
+pub(crate) mod scan;
 pub(crate) mod splice;
 pub(crate) mod surrogates;
 
 use crate::id_scan;
 use bytes::{BufMut, Bytes, BytesMut};
+use scan::{Trust, scan_object};
 use serde::{
     Deserialize, Deserializer, Serialize,
     de::{DeserializeOwned, MapAccess, Visitor},
@@ -75,6 +77,11 @@ impl Raw {
         Raw(frame.slice_ref(value.get().as_bytes()))
     }
 
+    /// Returns this slice of a frame, which is one value.
+    pub(crate) fn slice_of(frame: &Bytes, value: &str) -> Raw {
+        Raw(frame.slice_ref(value.as_bytes()))
+    }
+
     /// Wraps text that this crate assembled from validated values.
     pub(crate) fn spliced(text: impl Into<Bytes>) -> Raw {
         let text = text.into();
@@ -108,8 +115,36 @@ impl Raw {
         self.decode().unwrap_or_default()
     }
 
+    /// Calls `each` with every member of an object, in order. Does nothing for other values.
+    pub(crate) fn each_member<'a>(&'a self, mut each: impl FnMut(&str, &'a [u8])) {
+        if !self.is_object() {
+            return;
+        }
+        // Only an escape in a name stops a scan, and then `each` must not have seen the names before it.
+        if memchr::memchr(b'\\', &self.0).is_some() {
+            self.members().0.iter().for_each(|(name, value)| each(name, value.get().as_bytes()));
+            return;
+        }
+        // The text is UTF-8, and a name begins and ends between characters.
+        let _ = scan_object(&self.0, Trust::Valid, |name, value| {
+            each(std::str::from_utf8(name).unwrap_or_default(), value);
+        });
+    }
+
     /// Returns a member of an object; `null` counts as absent.
     pub fn member(&self, name: &str) -> Option<Raw> {
+        if !self.is_object() {
+            return None;
+        }
+        let mut found = None;
+        let scanned = scan_object(&self.0, Trust::Valid, |key, value| {
+            if key == name.as_bytes() {
+                found = Some(value);
+            }
+        });
+        if scanned.is_some() {
+            return found.filter(|it| *it != b"null").map(|it| Raw(self.0.slice_ref(it)));
+        }
         let mut found = serde_json::Deserializer::from_str(self.as_str());
         let value = found.deserialize_map(Find(name)).ok().flatten().filter(|value| value.get() != "null")?;
         Some(Raw::within(&self.0, value))
@@ -117,6 +152,15 @@ impl Raw {
 
     /// Returns several members in one pass; `null` counts as absent.
     pub fn pick<const N: usize>(&self, names: [&str; N]) -> [Option<Raw>; N] {
+        let mut found = [None; N];
+        let scanned = scan_object(&self.0, Trust::Valid, |key, value| {
+            if let Some(place) = names.iter().position(|name| name.as_bytes() == key) {
+                found[place] = Some(value);
+            }
+        });
+        if scanned.is_some() {
+            return found.map(|value| Some(Raw(self.0.slice_ref(value.filter(|it| *it != b"null")?))));
+        }
         let mut reader = serde_json::Deserializer::from_str(self.as_str());
         let found = reader.deserialize_map(Pick(names)).unwrap_or([None; N]);
         found.map(|value| Some(Raw::within(&self.0, value.filter(|it| it.get() != "null")?)))

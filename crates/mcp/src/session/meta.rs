@@ -79,12 +79,13 @@ pub(crate) fn forwarded(given: Option<&Raw>, era: Era, level: Option<LogLevel>) 
     if let Some(level) = level.filter(|_| era == Era::Modern) {
         put_member(&mut out, MetaKey::LOG_LEVEL, &string(level.name()));
     }
-    for (name, value) in given.iter().flat_map(|it| it.members().0) {
+    let mut forward = |name: &str, value: &[u8]| {
         let ours = name == "progressToken" || name == MetaKey::LOG_LEVEL || name.starts_with(OWN_PREFIX);
         if !ours && (era == Era::Modern || !name.starts_with(PROTOCOL_PREFIX)) {
-            put_member(&mut out, &name, value.get().as_bytes());
+            put_member(&mut out, name, value);
         }
-    }
+    };
+    given.into_iter().for_each(|it| it.each_member(&mut forward));
     (!out.is_empty()).then(|| Raw::spliced(in_braces(&out)))
 }
 
