@@ -9,7 +9,6 @@ use crate::{
     fault::Stage,
 };
 use std::{
-    collections::HashMap,
     sync::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicU64, Ordering},
@@ -17,7 +16,7 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 use tokio::sync::Notify;
-use wharf_mcp::{Raw, Sent, session::Progress};
+use wharf_mcp::{IdMap, Raw, Sent, session::Progress};
 
 /// One call in flight.
 #[derive(Debug)]
@@ -39,16 +38,22 @@ pub struct RunningCall {
     cancelled: Notify,
 }
 
-/// All calls in flight, by their request ids.
+/// All calls in flight.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct RunningCalls(Arc<Mutex<CallsById>>);
+pub(crate) struct RunningCalls(Arc<Mutex<NumberedCalls>>);
 
-type CallsById = HashMap<Arc<str>, Arc<RunningCall>>;
+/// Calls by the order in which they began. Only a person who cancels a call looks for a request id.
+#[derive(Debug, Default)]
+struct NumberedCalls {
+    begun: u64,
+    calls: IdMap<Arc<RunningCall>>,
+}
 
 /// Keeps a call in the list until it is dropped.
 pub(crate) struct RunningCallGuard {
     calls: RunningCalls,
     call: Arc<RunningCall>,
+    number: u64,
 }
 
 impl RunningCalls {
@@ -66,24 +71,32 @@ impl RunningCalls {
             connect_micros: AtomicU64::new(0),
             cancelled: Notify::new(),
         });
-        self.calls().insert(call.request_id.clone(), call.clone());
-        RunningCallGuard { calls: self.clone(), call }
+        let mut numbered = self.lock();
+        numbered.begun += 1;
+        let number = numbered.begun;
+        numbered.calls.insert(number, call.clone());
+        drop(numbered);
+        RunningCallGuard { calls: self.clone(), call, number }
     }
 
     /// Returns the calls whose tool is known, the oldest first.
     pub(crate) fn list(&self) -> Vec<Arc<RunningCall>> {
-        let mut calls: Vec<_> = self.calls().values().filter(|it| it.tool().is_some()).cloned().collect();
+        let mut calls: Vec<_> =
+            self.lock().calls.values().filter(|it| it.tool().is_some()).cloned().collect();
         calls.sort_by(|a, b| (a.started, &a.request_id).cmp(&(b.started, &b.request_id)));
         calls
     }
 
-    /// Cancels a call. Returns whether it was in flight.
+    /// Cancels a call: the latest, if callers chose the same id for several. Returns whether it was in flight.
     pub(crate) fn cancel(&self, request_id: &str) -> bool {
-        let call = self.calls().get(request_id).cloned();
+        let numbered = self.lock();
+        let matching = numbered.calls.iter().filter(|(_, it)| *it.request_id == *request_id);
+        let call = matching.max_by_key(|(number, _)| **number).map(|(_, it)| it.clone());
+        drop(numbered);
         call.inspect(|it| it.cancelled.notify_one()).is_some()
     }
 
-    fn calls(&self) -> MutexGuard<'_, CallsById> {
+    fn lock(&self) -> MutexGuard<'_, NumberedCalls> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -157,10 +170,6 @@ impl std::ops::Deref for RunningCallGuard {
 
 impl Drop for RunningCallGuard {
     fn drop(&mut self) {
-        let mut calls = self.calls.calls();
-        // Another call may have the same id, if its caller chose it.
-        if calls.get(&self.call.request_id).is_some_and(|it| Arc::ptr_eq(it, &self.call)) {
-            calls.remove(&self.call.request_id);
-        }
+        self.calls.lock().calls.remove(&self.number);
     }
 }

@@ -1,11 +1,8 @@
 //! The requests that wait for a response. The session task and the callers that send requests themselves share them.
 
 use super::{hooks::RequestHooks, send_once::SendOnce};
-use crate::{Disconnect, Failure, Raw, Sent, Written};
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use crate::{Disconnect, Failure, IdMap, Raw, Sent, Written};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::oneshot;
 
 /// Channel for the outcome of a request.
@@ -13,7 +10,7 @@ pub(crate) type Reply = oneshot::Sender<Result<Raw, Failure>>;
 
 /// Pending requests by id.
 #[derive(Debug, Default)]
-pub(crate) struct PendingRequests(Mutex<HashMap<u64, PendingRequest>>);
+pub(crate) struct PendingRequests(Mutex<IdMap<PendingRequest>>);
 
 /// Pending request.
 #[derive(Debug)]
@@ -41,7 +38,7 @@ pub(crate) enum SendProgress {
 
 impl PendingRequests {
     /// Gives access to the requests. No callback may run meanwhile, because it may make requests.
-    pub(crate) fn lock(&self) -> MutexGuard<'_, HashMap<u64, PendingRequest>> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, IdMap<PendingRequest>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
