@@ -32,6 +32,7 @@ pub struct Link {
     pub stream_per_request: bool,
     /// Sends requests in the task of the caller, if the transport can do that.
     pub(crate) direct: Option<Arc<dyn DirectLink>>,
+    direct_answers: Arc<DirectAnswers>,
     written: Written,
     provisional: Arc<OnceLock<Disconnect>>,
     io: JoinHandle<Disconnect>,
@@ -47,7 +48,24 @@ pub(crate) struct LinkIo {
     pub(crate) outbound: mpsc::Receiver<Outbound>,
     pub(crate) inbound: mpsc::Sender<Inbound>,
     pub(crate) written: Written,
+    pub(crate) direct_answers: Arc<DirectAnswers>,
     provisional: Arc<OnceLock<Disconnect>>,
+}
+
+/// Lets the I/O task of a link answer requests itself, which saves the session task a wakeup for each. An answer must not
+/// overtake messages that the session has not handled yet.
+#[derive(Debug, Default)]
+pub(crate) struct DirectAnswers {
+    /// The session's requests, once there is a session.
+    requests: OnceLock<Arc<dyn AnswerSink>>,
+    /// Number of inbound messages that the session has handled.
+    handled: AtomicU64,
+}
+
+/// Completes requests.
+pub(crate) trait AnswerSink: std::fmt::Debug + Send + Sync {
+    /// Completes a request. Ignores an unknown id, which belongs to a late or unsolicited response.
+    fn complete(&self, id: u64, outcome: Result<Raw, RpcError>);
 }
 
 /// Message to the server.
@@ -181,14 +199,21 @@ impl Link {
         let (to_session, inbound) = mpsc::channel(CHANNEL_CAPACITY);
         let written = Written::default();
         let provisional = Arc::<OnceLock<_>>::default();
+        let direct_answers = Arc::<DirectAnswers>::default();
         let link_io = LinkIo {
             outbound: to_send,
             inbound: to_session,
             written: written.clone(),
+            direct_answers: direct_answers.clone(),
             provisional: provisional.clone(),
         };
         let io = tokio::spawn(io(link_io));
-        Link { outbound, inbound, stream_per_request, direct: None, written, provisional, io }
+        Link { outbound, inbound, stream_per_request, direct: None, direct_answers, written, provisional, io }
+    }
+
+    /// Returns where the session sets its requests and counts the messages it has handled.
+    pub(crate) fn direct_answers(&self) -> Arc<DirectAnswers> {
+        self.direct_answers.clone()
     }
 
     /// Returns the counter of written messages, which stays readable after the link is gone.
@@ -210,6 +235,28 @@ impl Link {
                 provisional.unwrap_or_else(|| Disconnect::because("the connection did not end in time"))
             }
         }
+    }
+}
+
+impl DirectAnswers {
+    /// Sets the requests that may be answered.
+    pub(crate) fn set_requests(&self, requests: Arc<dyn AnswerSink>) {
+        let _ = self.requests.set(requests);
+    }
+
+    /// Counts a message that the session has handled.
+    pub(crate) fn count_handled(&self) {
+        self.handled.fetch_add(1, Ordering::Release);
+    }
+
+    /// Returns whether the session has handled this many messages: all that it was sent.
+    pub(crate) fn has_handled(&self, delivered: u64) -> bool {
+        self.handled.load(Ordering::Acquire) == delivered
+    }
+
+    /// Returns the requests, if the session has handled all messages that it was sent.
+    pub(crate) fn requests(&self, delivered: u64) -> Option<&Arc<dyn AnswerSink>> {
+        self.requests.get().filter(|_| self.has_handled(delivered))
     }
 }
 

@@ -1,7 +1,7 @@
 //! Reading half of a byte-stream link: turns bytes into lines and lines into inbound messages.
 
 use crate::{
-    Inbound,
+    Inbound, Message,
     charset::{Charset, Transcoder},
     frame::{Line, Lines},
     link::{LinkIo, Verdict, decode_frame, failed_request},
@@ -20,6 +20,8 @@ pub(crate) struct Reader {
     had_output: bool,
     /// Message that did not fit into the session's channel yet.
     held: Option<Inbound>,
+    /// Number of messages that were sent to the session.
+    delivered: u64,
     /// Number of lines that were not messages.
     pub(crate) noise: u64,
 }
@@ -33,7 +35,15 @@ pub(crate) enum Stop {
 impl Reader {
     pub(crate) fn new(charset: Charset, limit: usize) -> Reader {
         let (lines, transcoder) = (Lines::new(limit), charset.decoder());
-        Reader { lines, transcoder, encoded: BytesMut::new(), had_output: false, held: None, noise: 0 }
+        Reader {
+            lines,
+            transcoder,
+            encoded: BytesMut::new(),
+            had_output: false,
+            held: None,
+            delivered: 0,
+            noise: 0,
+        }
     }
 
     /// Reads one chunk. Cancel-safe: the bytes are stored before the next await.
@@ -84,10 +94,21 @@ impl Reader {
         Ok(())
     }
 
-    /// Sends a message to the session, or holds it back if the channel is full.
+    /// Completes the request that a message answers, or sends the message to the session, or holds it back if the
+    /// channel is full.
     fn send(&mut self, message: Inbound, link_io: &LinkIo) -> Result<(), Stop> {
+        let message = match (message, link_io.direct_answers.requests(self.delivered)) {
+            (Inbound::Message(Message::Answer { id: Some(id), outcome }), Some(requests)) => {
+                requests.complete(id, outcome);
+                return Ok(());
+            }
+            (message, _) => message,
+        };
         match link_io.inbound.try_send(message) {
-            Ok(()) => Ok(()),
+            Ok(()) => {
+                self.delivered += 1;
+                Ok(())
+            }
             Err(TrySendError::Full(message)) => {
                 self.held = Some(message);
                 Ok(())

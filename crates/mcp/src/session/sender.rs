@@ -11,8 +11,8 @@ use super::{
     terms::Terms,
 };
 use crate::{
-    Disconnect, Failure, Link, Outbound, Raw, Sent,
-    link::{DirectAnswer, DirectLink, DirectRequest},
+    Disconnect, Failure, Link, Outbound, Raw, RpcError, Sent,
+    link::{AnswerSink, DirectAnswer, DirectLink, DirectRequest},
 };
 use std::{
     sync::{
@@ -84,6 +84,15 @@ pub(crate) struct SessionState {
     pub(crate) log_level: AtomicU8,
 }
 
+impl AnswerSink for SessionState {
+    fn complete(&self, id: u64, outcome: Result<Raw, RpcError>) {
+        let pending = self.pending.lock().remove(&id);
+        if let Some(pending) = pending {
+            let _ = pending.reply.send(outcome.map_err(Failure::rpc));
+        }
+    }
+}
+
 /// Spawns the session task in `tasks`.
 pub(crate) fn spawn(
     link: Link,
@@ -96,6 +105,7 @@ pub(crate) fn spawn(
     let (end_sender, ended) = watch::channel(None);
     let (news, feed) = news::feed();
     let (shared, direct) = (Arc::<SessionState>::default(), link.direct.clone());
+    link.direct_answers().set_requests(shared.clone());
     let session_loop = SessionLoop::new(link, host, shared.clone(), news, close_grace);
     tasks.spawn(async move {
         session_loop.run(command_receiver, abandoned, &end_sender).await;

@@ -15,7 +15,7 @@ use super::{
     sender::SessionState,
     terms::{Era, Terms},
 };
-use crate::{Disconnect, Inbound, Link, Outbound, Raw, RpcError, Written};
+use crate::{Disconnect, Inbound, Link, Outbound, Raw, RpcError, Written, link::DirectAnswers};
 use serde_json::json;
 use std::{
     collections::VecDeque,
@@ -53,6 +53,7 @@ pub(crate) enum SessionCommand {
 /// State of the session task.
 pub(crate) struct SessionLoop {
     link: Link,
+    direct_answers: Arc<DirectAnswers>,
     written: Written,
     shared: Arc<SessionState>,
     news: NewsSender,
@@ -84,6 +85,7 @@ impl SessionLoop {
     ) -> SessionLoop {
         SessionLoop {
             written: link.written(),
+            direct_answers: link.direct_answers(),
             link,
             shared,
             news,
@@ -184,12 +186,14 @@ impl SessionLoop {
     /// Handles one inbound event and those already queued behind it.
     fn handle_all_inbound(&mut self, first: Inbound) {
         self.handle_inbound(first);
+        self.direct_answers.count_handled();
         for _ in 1..MAX_EVENTS_PER_TURN {
             if self.queue.len() >= PAUSE_READING_AT || self.disconnect.is_some() {
                 return;
             }
             let Ok(inbound) = self.link.inbound.try_recv() else { return };
             self.handle_inbound(inbound);
+            self.direct_answers.count_handled();
         }
     }
 
