@@ -362,7 +362,7 @@ impl Gateway {
                     }
                     return done;
                 }
-                Some(report) = call.reports.next() => report.send(&client).await,
+                report = call.reports.next() => report.send(&client).await,
                 Some(question) = next_question(&mut call.question_receiver) => {
                     let questions = collect_questions(question, &mut call.question_receiver).await;
                     call.reports.send_queued(&client).await;

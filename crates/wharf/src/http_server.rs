@@ -5,6 +5,7 @@
 mod checked_stream;
 mod framing;
 mod websocket;
+mod woken_future;
 
 use crate::exit::Exit;
 use checked_stream::CheckedStream;
@@ -29,6 +30,7 @@ use tokio::{
 };
 pub(crate) use websocket::WebSocketUpgrade;
 use wharf_mcp::serve::http::{Body, Guard};
+use woken_future::WakeFilter;
 
 /// How long open requests may take after shutdown has begun.
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(3);
@@ -136,8 +138,9 @@ pub(crate) async fn serve_http<F>(
     F: Future<Output = Response<Body>> + Send,
 {
     let connection_handle = ConnectionHandle::default();
+    let wake_filter = WakeFilter::new();
     let service = service_fn(|request: Request<Incoming>| {
-        let response = respond(request, &connection_handle);
+        let response = wake_filter.filter(respond(request, &connection_handle));
         async { Ok::<_, Infallible>(response.await) }
     });
     let mut builder = http1::Builder::new();

@@ -1,22 +1,32 @@
 //! Forwards progress and log messages of a running call to its client.
 //!
-//! A slow client never delays a call: when the queue is full, new reports are dropped.
+//! A slow client never delays a call: when the queue is full, new reports are dropped. Most calls send none, so the
+//! queue allocates nothing until the first.
 
-use tokio::sync::mpsc;
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex, PoisonError},
+};
+use tokio::sync::Notify;
 use wharf_mcp::{Raw, serve::Client, session::Progress};
 use wharf_runtime::{LogSubscription, OnProgress};
 
 /// Maximum number of reports queued for a slow client.
 const MAX_QUEUED_REPORTS: usize = 64;
 
-/// Receives the reports for the client. They are boxed, because a channel reserves space for 32 of them, and most calls
-/// send none.
+/// Receives the reports for the client.
 #[derive(Debug)]
-pub(super) struct Reports(mpsc::Receiver<Box<Report>>);
+pub(super) struct Reports(Arc<ReportQueue>);
 
 /// Queues the reports of the server.
 #[derive(Clone, Debug)]
-pub(super) struct Reporter(mpsc::Sender<Box<Report>>);
+pub(super) struct Reporter(Arc<ReportQueue>);
+
+#[derive(Debug, Default)]
+struct ReportQueue {
+    queued: Mutex<VecDeque<Report>>,
+    arrived: Notify,
+}
 
 #[derive(Debug)]
 pub(super) enum Report {
@@ -25,38 +35,57 @@ pub(super) enum Report {
 }
 
 pub(super) fn channel() -> (Reporter, Reports) {
-    let (reporter, reports) = mpsc::channel(MAX_QUEUED_REPORTS);
-    (Reporter(reporter), Reports(reports))
+    let queue = Arc::<ReportQueue>::default();
+    (Reporter(queue.clone()), Reports(queue))
+}
+
+impl ReportQueue {
+    fn push(&self, report: Report) {
+        let mut queued = self.queued.lock().unwrap_or_else(PoisonError::into_inner);
+        if queued.len() < MAX_QUEUED_REPORTS {
+            queued.push_back(report);
+            drop(queued);
+            self.arrived.notify_one();
+        }
+    }
+
+    fn pop(&self) -> Option<Report> {
+        self.queued.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
+    }
 }
 
 impl Reporter {
     /// Returns the progress callback, if the client asked for progress.
     pub(super) fn progress(&self, client: &Client) -> Option<OnProgress> {
-        let reports = self.0.clone();
         client.has_progress_token().then(|| -> OnProgress {
-            Box::new(move |at: &Progress| _ = reports.try_send(Box::new(Report::Progress(at.clone()))))
+            let queue = self.0.clone();
+            Box::new(move |at: &Progress| queue.push(Report::Progress(at.clone())))
         })
     }
 
     /// Returns the log callback and level, if the client asked for logs.
     pub(super) fn logs(&self, client: &Client) -> Option<LogSubscription> {
         let (level, explicit) = client.logs()?;
-        let reports = self.0.clone();
-        let on_log =
-            std::sync::Arc::new(move |line: &Raw| _ = reports.try_send(Box::new(Report::Log(line.clone()))));
+        let queue = self.0.clone();
+        let on_log = Arc::new(move |line: &Raw| queue.push(Report::Log(line.clone())));
         Some(LogSubscription { level, explicit, on_log })
     }
 }
 
 impl Reports {
-    /// Returns the next report, or `None` when there will be no more. Cancel-safe.
-    pub(super) async fn next(&mut self) -> Option<Box<Report>> {
-        self.0.recv().await
+    /// Returns the next report. Cancel-safe.
+    pub(super) async fn next(&mut self) -> Report {
+        loop {
+            if let Some(report) = self.0.pop() {
+                return report;
+            }
+            self.0.arrived.notified().await;
+        }
     }
 
     /// Sends all queued reports to the client.
     pub(super) async fn send_queued(&mut self, client: &Client) {
-        while let Ok(report) = self.0.try_recv() {
+        while let Some(report) = self.0.pop() {
             report.send(client).await;
         }
     }
