@@ -8,9 +8,6 @@ use memchr::memchr2;
 /// Maximum nesting depth, one bit of the stack for each level.
 const MAX_DEPTH: u32 = 126;
 
-/// Length up to which the end of a string is searched byte by byte.
-const SHORT_STRING: usize = 16;
-
 /// Trust in a text that was validated before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Trust {
@@ -100,13 +97,7 @@ impl Scan<'_> {
     fn string_end(self, at: usize) -> Option<usize> {
         let mut at = self.expect(at, b'"')?;
         loop {
-            let rest = self.text.get(at..)?;
-            // Names and most values are short: for them, setting up the search would cost more than a loop.
-            let near = rest.iter().take(SHORT_STRING).position(|it| matches!(it, b'"' | b'\\'));
-            at += match near {
-                Some(near) => near,
-                None => SHORT_STRING + memchr2(b'"', b'\\', rest.get(SHORT_STRING..)?)?,
-            };
+            at += find_quote_or_escape(self.text.get(at..)?)?;
             if self.text[at] == b'"' {
                 return Some(at + 1);
             }
@@ -221,6 +212,31 @@ impl Scan<'_> {
     }
 }
 
+/// Returns the position of the first quote or backslash. Names and most values are short, so the first bytes are compared
+/// in two words: setting up a longer search costs more.
+fn find_quote_or_escape(text: &[u8]) -> Option<usize> {
+    let Some((words, rest)) = text.split_first_chunk::<16>() else {
+        return text.iter().position(|it| matches!(it, b'"' | b'\\'));
+    };
+    let [first, second] = [0, 8].map(|start| {
+        let mut word = [0; 8];
+        word.copy_from_slice(&words[start..start + 8]);
+        find_in_word(u64::from_le_bytes(word))
+    });
+    first.or(second.map(|at| at + 8)).or_else(|| memchr2(b'"', b'\\', rest).map(|at| at + 16))
+}
+
+/// Returns the position of the first quote or backslash among eight bytes.
+fn find_in_word(word: u64) -> Option<usize> {
+    const ONES: u64 = u64::from_ne_bytes([1; 8]);
+    const HIGH_BITS: u64 = ONES << 7;
+    let [quotes, escapes] = [b'"', b'\\'].map(|byte| word ^ ONES * u64::from(byte));
+    // Sets the high bit of each byte that is zero; above the first such byte it may set others.
+    let zeros = |it: u64| it.wrapping_sub(ONES) & !it & HIGH_BITS;
+    let found = zeros(quotes) | zeros(escapes);
+    (found != 0).then_some(found.trailing_zeros() as usize / 8)
+}
+
 fn closing(opening: u8) -> u8 {
     if opening == b'{' { b'}' } else { b']' }
 }
@@ -304,6 +320,12 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn quotes_and_escapes_are_found_at_any_distance(text in r#"[ -~é]{0,40}["\\]?[ -~]{0,20}"#) {
+            let expected = text.bytes().position(|it| matches!(it, b'"' | b'\\'));
+            prop_assert_eq!(find_quote_or_escape(text.as_bytes()), expected);
+        }
+
         #[test]
         fn accepted_texts_are_json_with_the_same_members(
             text in r#"\{("[ab\\]{0,2}" ?: ?([0-9.eE+-]{1,4}|"[^\x00-\x1f]{0,4}"|[\[\]{}:,"a1 \\]{0,12}|true|null),? ?){0,3}\}"#,
