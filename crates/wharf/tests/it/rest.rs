@@ -9,6 +9,7 @@ mod definitions;
 mod disabled_tools;
 mod docs;
 mod events;
+mod first_use;
 mod history;
 mod idempotency;
 mod lists;
