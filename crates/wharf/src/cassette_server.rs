@@ -1,5 +1,6 @@
 //! An MCP server that answers from a recording.
 
+use crate::wire_faults::WireFaults;
 use serde_json::{Value, json};
 use std::{collections::BTreeMap, future, sync::Arc};
 use tokio::time::sleep;
@@ -16,6 +17,9 @@ use wharf_runtime::{
     upstream::{FaultInjection, fault_data, injected_result, not_recorded_data},
 };
 
+/// Faults of calls, and those of the frames that answer them.
+type ServedFaults = (FaultInjection, Arc<WireFaults>);
+
 /// The MCP handler of a recording.
 pub(crate) struct CassetteServer {
     state: Arc<CassetteState>,
@@ -24,7 +28,7 @@ pub(crate) struct CassetteServer {
 struct CassetteState {
     player: Arc<CassettePlayer>,
     /// Faults to inject into calls, if any.
-    faults: Option<FaultInjection>,
+    faults: Option<ServedFaults>,
     /// Whether our own client asks, which turns the data of an error back into the recorded fault.
     is_replay: bool,
     info: Value,
@@ -43,7 +47,7 @@ impl CassetteServer {
     }
 
     /// Injects faults into the calls. The session of our own client does that itself.
-    pub(crate) fn with_faults(self, faults: Option<FaultInjection>) -> CassetteServer {
+    pub(crate) fn with_faults(self, faults: Option<ServedFaults>) -> CassetteServer {
         let state = Arc::into_inner(self.state).map(|state| CassetteState { faults, ..state });
         CassetteServer { state: Arc::new(state.unwrap_or_else(|| unreachable!("nobody else has the state"))) }
     }
@@ -141,7 +145,7 @@ impl CassetteState {
 
     /// Injects the fault of a call, if it gets one. Returns the answer to the call if the fault determines it.
     async fn inject_fault(&self, request: &Incoming, client: &Client) -> Option<Result<Raw, RpcError>> {
-        let faults = self.faults.as_ref().filter(|_| request.method == "tools/call")?;
+        let (faults, wire_faults) = self.faults.as_ref().filter(|_| request.method == "tools/call")?;
         let name: String = request.params.as_ref()?.member("name")?.decode().ok()?;
         let (source, tool) = self.names.get(&name)?;
         match faults.next_for_tool(&format!("{source}:{tool}"))? {
@@ -154,7 +158,9 @@ impl CassetteState {
                     client.notify("notifications/tools/list_changed", None).await;
                 }
             }
-            FaultEffect::Drop | FaultEffect::Disconnect | FaultEffect::Malformed => future::pending().await,
+            FaultEffect::Drop => future::pending().await,
+            FaultEffect::Disconnect => return Some(Ok(injected_result(wire_faults.disconnect(), false))),
+            FaultEffect::Malformed => return Some(Ok(injected_result(wire_faults.malformed(), false))),
         }
         None
     }
