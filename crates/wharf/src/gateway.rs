@@ -130,8 +130,8 @@ impl Gateway {
     }
 
     /// Sets which tools clients are shown.
-    pub(crate) fn with_tool_mode(self, tool_mode: ToolMode) -> Gateway {
-        Gateway { tool_mode: Arc::new(tool_mode), ..self }
+    pub(crate) fn with_tool_mode(self, tool_mode: Arc<ToolMode>) -> Gateway {
+        Gateway { tool_mode, ..self }
     }
 
     /// Sets the tracer, for a gateway without a journal.

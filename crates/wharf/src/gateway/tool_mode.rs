@@ -41,6 +41,15 @@ impl ToolMode {
     pub(super) fn is_search(&self, http: Option<&Parts>, catalog: &Catalog) -> bool {
         let asked = http.and_then(|it| it.uri.query()).and_then(asked_mode);
         let principal = http.and_then(|it| it.extensions.get::<Owner>()).map(|it| &*it.0);
+        self.searches(asked, principal, catalog)
+    }
+
+    /// Returns whether a client of this principal searches for tools, unless its address says otherwise.
+    pub(crate) fn is_search_for(&self, principal: &str, catalog: &Catalog) -> bool {
+        self.searches(None, Some(principal), catalog)
+    }
+
+    fn searches(&self, asked: Option<ClientTools>, principal: Option<&str>, catalog: &Catalog) -> bool {
         let of_token = principal.and_then(|it| self.principals.get(it).copied());
         match asked.or(of_token).or(self.clients).unwrap_or(ClientTools::All) {
             ClientTools::All => false,
@@ -57,7 +66,7 @@ impl ToolMode {
     }
 
     /// Returns whether a tool is listed although the client searches.
-    pub(super) fn is_pinned(&self, tool: &ToolEntry) -> bool {
+    pub(crate) fn is_pinned(&self, tool: &ToolEntry) -> bool {
         self.pins.iter().any(|it| it.matches(&tool.id()))
     }
 
