@@ -18,6 +18,7 @@ mod resource_owners;
 mod result_resources;
 mod routing;
 mod seen_clients;
+mod session_modes;
 mod task_ids;
 mod task_questions;
 mod tasks;
@@ -185,7 +186,8 @@ impl Gateway {
         if kind == RequestKind::Tool {
             client_request.ids = CallIds::read(client.meta())?;
             if is_own_tool(&client_request.name)
-                && let Some(found) = self.search_tools(&mut client_request, request.http.as_deref())?
+                && let Some(found) =
+                    self.search_tools(&mut client_request, &client, request.http.as_deref())?
             {
                 return Ok(found);
             }
