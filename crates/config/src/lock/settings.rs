@@ -11,11 +11,11 @@ pub struct LockSettings {
     pub pin: bool,
     /// Treatment of changed dependencies.
     pub dependencies: DependencyCheck,
-    /// What the server is compared with.
+    /// Basis of the comparison.
     pub basis: LockBasis,
 }
 
-/// What a server is compared with.
+/// Basis of the comparison of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LockBasis {
     /// `wharf.lock`.

@@ -1,4 +1,4 @@
-//! What `wharf why` asks about the agent of the running plan.
+//! Answers what `wharf why` asks about the agent of the running plan.
 
 use super::AgentRuns;
 use wharf_agent::{RunRules, model::ModelOptions};

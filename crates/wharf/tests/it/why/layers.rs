@@ -105,7 +105,7 @@ async fn names_that_two_servers_share_are_explained() {
         .wharf("why plain__fine --json")
         .await;
     let shown = renamed.json();
-    assert_eq!(self::layer(&shown, "name")["code"], "renamed", "{shown}");
+    assert_eq!(layer(&shown, "name")["code"], "renamed", "{shown}");
 }
 
 #[tokio::test]
