@@ -4,6 +4,7 @@
 //! Does not own sessions or breakers, which belong to the active source, and does not write the catalog.
 
 mod record_builder;
+mod recorded_requests;
 mod request_ids;
 mod resolve;
 mod result_handles;

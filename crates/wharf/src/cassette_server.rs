@@ -12,7 +12,7 @@ use wharf_mcp::{
 };
 use wharf_runtime::{
     NameParts,
-    cassette::{CassettePlayer, RecordedOutcome},
+    cassette::{CassettePlayer, RecordedOutcome, RecordedStep, StepKind},
     shown_names,
     upstream::{FaultInjection, fault_data, injected_result, not_recorded_data},
 };
@@ -36,6 +36,8 @@ struct CassetteState {
     tools: Vec<Value>,
     /// Definitions of the prompts, if one server is served.
     prompts: Vec<Value>,
+    /// Name of the only served server, if it is one. Prompts and resources have no prefixes.
+    only: Option<String>,
     /// Source and wire name of each tool, by the name that clients use.
     names: BTreeMap<String, (String, String)>,
 }
@@ -91,6 +93,7 @@ impl CassetteState {
             faults: None,
             is_replay: false,
             prompts: servers.first().filter(|_| is_one).map(|it| it.prompts.clone()).unwrap_or_default(),
+            only: servers.first().filter(|_| is_one).map(|it| it.name.clone()),
             info,
             tools: named.collect(),
             names: shown
@@ -106,10 +109,13 @@ impl CassetteState {
 impl Handler for CassetteServer {
     fn about(&self) -> About {
         let text = |key: &str| self.state.info[key].as_str().unwrap_or("recorded").to_owned();
-        let capabilities = match self.state.prompts.is_empty() {
-            true => json!({ "tools": {} }),
-            false => json!({ "tools": {}, "prompts": {} }),
-        };
+        let mut capabilities = json!({ "tools": {} });
+        if !self.state.prompts.is_empty() {
+            capabilities["prompts"] = json!({});
+        }
+        if self.state.has_resources() {
+            capabilities["resources"] = json!({});
+        }
         About::new(&text("name"), &text("version"), capabilities.into())
     }
 
@@ -135,11 +141,45 @@ impl CassetteState {
             "tools/list" => Ok(json!({ "tools": self.tools }).into()),
             "prompts/list" if !self.prompts.is_empty() => Ok(json!({ "prompts": self.prompts }).into()),
             "tools/call" => {
-                let params: Value =
-                    request.params.as_ref().map(|it| it.decode_or_default()).unwrap_or_default();
+                let params = params(request);
                 self.call(params["name"].as_str().unwrap_or_default(), params.get("arguments"))
             }
+            "prompts/get" if !self.prompts.is_empty() => {
+                let params = params(request);
+                let arguments = params.get("arguments").cloned().unwrap_or_else(|| json!({}));
+                self.play(StepKind::Prompt, &json!({ "name": params["name"], "arguments": arguments }))
+            }
+            "resources/list" if self.has_resources() => Ok(json!({ "resources": [] }).into()),
+            "resources/templates/list" if self.has_resources() => {
+                Ok(json!({ "resourceTemplates": [] }).into())
+            }
+            "resources/read" if self.has_resources() => {
+                self.play(StepKind::Read, &json!({ "uri": params(request)["uri"] }))
+            }
             other => Err(RpcError::method_not_found(other)),
+        }
+    }
+
+    /// Returns whether resources of the only server are recorded.
+    fn has_resources(&self) -> bool {
+        let is_own =
+            |it: &RecordedStep| it.body.get("source").and_then(Value::as_str) == self.only.as_deref();
+        self.only.is_some() && self.player.cassette().steps_of(StepKind::Read).any(is_own)
+    }
+
+    /// Answers a request for a prompt or a resource.
+    fn play(&self, kind: StepKind, request: &Value) -> Result<Raw, RpcError> {
+        let mut members = request.as_object().cloned().unwrap_or_default();
+        members.insert("source".to_owned(), json!(self.only));
+        match self.player.play_request(kind, &members) {
+            Some(RecordedOutcome::Result(result)) => Ok(result.into()),
+            Some(RecordedOutcome::Fault(fault)) => Err(self.recorded_error(&fault)),
+            None => {
+                let cause = format!("the {} {request} is not in {}", kind.as_str(), self.player.name());
+                let data = self.is_replay.then(|| not_recorded_data(&cause).into());
+                let message = format!("MCPNotRecordedError: {cause}");
+                Err(RpcError { data, ..RpcError::new(RpcError::INVALID_PARAMS, message) })
+            }
         }
     }
 
@@ -201,4 +241,8 @@ impl CassetteState {
         };
         RpcError { data, ..error }
     }
+}
+
+fn params(request: &Incoming) -> Value {
+    request.params.as_ref().map(|it| it.decode_or_default()).unwrap_or_default()
 }

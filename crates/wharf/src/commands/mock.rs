@@ -4,7 +4,7 @@ use super::listen_error::cannot_listen;
 use crate::{
     cassette_file::read_cassette,
     cassette_server::CassetteServer,
-    cli::{MockArgs, TodoTransport},
+    cli::{ExhaustedAnswer, MockArgs, TodoTransport},
     command_error::CommandError,
     exit::Exit,
     fault_file::read_fault_file,
@@ -28,7 +28,8 @@ const EXIT_TIMEOUT: Duration = Duration::from_millis(200);
 pub(super) fn run(args: &MockArgs, output: Output) -> Exit {
     let player = match read_cassette(&args.file) {
         Ok(cassette) => {
-            CassettePlayer::new(cassette, if args.miss { Exhausted::Miss } else { Exhausted::Repeat })
+            let misses = args.miss || args.exhausted == ExhaustedAnswer::Miss;
+            CassettePlayer::new(cassette, if misses { Exhausted::Miss } else { Exhausted::Repeat })
         }
         Err(error) => return output.fail(&error),
     };

@@ -108,6 +108,14 @@ async fn mock_answers_over_every_port_transport_and_names_the_nearest_call() {
         let missed = workspace.wharf("-f client.yaml call own:echo path=b.txt").await;
         missed.check(76, r#"nearest: line 3: /path "b.txt", recorded "a.txt""#);
     }
+    let mock = Mock::start(&workspace, "http", &["--exhausted", "miss", "--source", "own"]);
+    let client = format!(
+        "tools:\n  - {{name: own, description: d, type: mcp, server: x, transport: http, url: '{}'}}\n",
+        mock.url
+    );
+    fs::write(workspace.path("client.yaml"), client).expect("a file");
+    workspace.wharf("-f client.yaml call own:echo path=a.txt").await.check(0, "a.txt");
+    workspace.wharf("-f client.yaml call own:echo path=a.txt").await.check(76, "MCPNotRecordedError");
     workspace.wharf("mock nothing.jsonl").await.check(2, "nothing.jsonl cannot be used");
     workspace.wharf("mock demo.cassette.jsonl --server other").await.check(66, "no server 'other'");
 }

@@ -16,6 +16,7 @@ mod lists;
 mod lock;
 mod plugins;
 mod record_truncation;
+mod recorded_requests;
 mod registered_sources;
 mod registration;
 mod roles;
