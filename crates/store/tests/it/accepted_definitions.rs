@@ -32,12 +32,12 @@ async fn only_the_first_listing_is_accepted() {
         let first = [row("tool", "read", "a"), row("prompt", "read", "b")];
         store.accept_first_listing(&mark, &first).await.expect("it is written");
         let expected = ["instructions  i", "prompt read b", "tool read a"];
-        assert_eq!(accepted(&store).await, expected);
+        assert_eq!(accepted(store).await, expected);
         let second = [row("tool", "read", "c"), row("tool", "write", "d")];
         store.accept_first_listing(&mark, &second).await.expect("it is written");
-        assert_eq!(accepted(&store).await, expected);
+        assert_eq!(accepted(store).await, expected);
         store.withdraw_definitions("far").await.expect("it is written");
-        assert!(accepted(&store).await.is_empty());
+        assert!(accepted(store).await.is_empty());
     })
     .await;
 }

@@ -4,6 +4,7 @@ use std::{
     fs,
     io::{Read, Write},
     process::{Command, Stdio},
+    thread,
     time::{Duration, Instant},
 };
 use tempfile::TempDir;
@@ -11,7 +12,10 @@ use tempfile::TempDir;
 const CANARY: &str = "canary-q1-77d0b1aa";
 
 /// Number of generated expressions.
-const EXPRESSIONS: usize = 60;
+const EXPRESSIONS: usize = 40;
+
+/// Number of expressions that run at the same time.
+const THREADS: usize = 4;
 
 /// Longest time that an expression may take. The process has 2 seconds of processor time, on a busy machine.
 const MAX_TIME: Duration = Duration::from_secs(20);
@@ -76,6 +80,7 @@ fn expression(state: &mut u64) -> String {
 }
 
 /// Runs one expression. Returns its output.
+#[expect(clippy::disallowed_methods, reason = "no async runtime runs here")]
 fn run(query: &str) -> String {
     let started = Instant::now();
     let mut child = Command::new(env!("CARGO_BIN_EXE_wharf"))
@@ -93,13 +98,19 @@ fn run(query: &str) -> String {
     let _ = child.stdin.take().expect("a pipe").write_all(input.as_bytes());
     while child.try_wait().expect("it is waited for").is_none() {
         assert!(started.elapsed() < MAX_TIME, "`{query}` does not end");
-        std::thread::sleep(Duration::from_millis(2));
+        thread::sleep(Duration::from_millis(2));
     }
     let mut text = String::new();
     // Whatever survives would keep the pipe open.
     child.stdout.take().expect("a pipe").read_to_string(&mut text).unwrap_or_default();
     child.stderr.take().expect("a pipe").read_to_string(&mut text).unwrap_or_default();
     text
+}
+
+fn check(query: &str) {
+    let text = run(query);
+    assert!(!text.contains(CANARY), "`{query}` returned {text}");
+    assert!(text.len() <= 8192, "`{query}` returned {} bytes", text.len());
 }
 
 #[test]
@@ -109,12 +120,13 @@ fn generated_expressions_end_and_reach_nothing_outside() {
     fs::write(&file, format!("\"{CANARY}\"")).expect("a file");
     let file = file.display().to_string();
     let expressions = (0..EXPRESSIONS).scan(7, |state, _| Some(expression(state)));
-    for query in PARTS.iter().map(|it| (*it).to_owned()).chain(expressions) {
-        let query = query.replace("FILE", &file);
-        let text = run(&query);
-        assert!(!text.contains(CANARY), "`{query}` returned {text}");
-        assert!(text.len() <= 8192, "`{query}` returned {} bytes", text.len());
-    }
+    let queries: Vec<String> = PARTS.iter().map(|it| (*it).to_owned()).chain(expressions).collect();
+    thread::scope(|scope| {
+        for some in queries.chunks(queries.len().div_ceil(THREADS)) {
+            let file = &file;
+            scope.spawn(move || some.iter().for_each(|query| check(&query.replace("FILE", file))));
+        }
+    });
     let names: Vec<_> = fs::read_dir(folder.path()).expect("the folder").collect();
     assert_eq!(names.len(), 1, "nothing was written");
 }

@@ -177,6 +177,7 @@ fn approval_of_the_models_calls_is_explained() {
 }
 
 #[test]
+#[expect(clippy::disallowed_methods, reason = "no async runtime runs here")]
 fn limit_of_concurrent_calls_is_explained() {
     let faults = "faults: [{tool: 'todo:list_*', kind: delay, ms: 2000}]\n";
     let server = gateway("", "[server]\nmax_calls = 1\n", faults);
