@@ -50,3 +50,4 @@ pub use provider::{default_endpoint, key_variable, key_variables, uses_key_varia
 pub use result_text::CallFate;
 pub use run_ending::{LimitKind, RunError, RunReport, RunStatus, RunUsage};
 pub use run_state::ApprovalAnswer;
+pub use toolbox::is_deferred;

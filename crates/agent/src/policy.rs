@@ -2,6 +2,7 @@
 
 use crate::tool_facts::ToolFacts;
 use wharf_config::{ApprovalRules, Decision, Glob, OperatorRules};
+use wharf_runtime::catalog::ToolEntry;
 
 const AFTER_UNTRUSTED: &str = "it may write, and the model has seen content of an open-world server";
 
@@ -47,6 +48,12 @@ impl RunRules {
             Some(stricter) if stricter.decision > own.decision => stricter,
             _ => own,
         }
+    }
+
+    /// Returns the decision about a call of a model that has seen no results yet, and its reason.
+    pub fn explain(&self, tool: &ToolEntry) -> (Decision, String) {
+        let PolicyDecision { decision, why } = self.decide(&ToolFacts::of(tool), false);
+        (decision, why)
     }
 
     /// Decides by the rules of the user and of agent.yaml.

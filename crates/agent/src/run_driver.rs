@@ -21,7 +21,7 @@ use crate::{
     run_state::{
         ApprovalAnswer, AskKind, CallToMake, NextStep, RequestSettings, RunCheckpoint, RunInputs, RunState,
     },
-    toolbox::Toolbox,
+    toolbox::{Toolbox, tool_budget},
     view::{ToolChoice, View},
 };
 use futures_util::{StreamExt, stream::FuturesUnordered};
@@ -34,7 +34,6 @@ use std::{
 };
 use tokio::time::{Instant, sleep_until, timeout};
 use uuid::Uuid;
-use wharf_config::ContextSettings;
 use wharf_runtime::{Call, CallRecord, Caller, Raw};
 
 /// Words that ask for a summary.
@@ -109,9 +108,8 @@ impl<'a> RunDriver<'a> {
         if agent.tools.has_handles_for(VIA) {
             toolbox.add_result_tools();
         }
-        let usual_budget =
-            (agent.model.options().context_window / 5).min(ContextSettings::MAX_DEFAULT_BUDGET);
-        toolbox.fit(settings.context.tool_budget.unwrap_or(usual_budget), &settings.context.pin);
+        let budget = tool_budget(&settings.context, agent.model.options().context_window);
+        toolbox.fit(budget, &settings.context.pin);
         let limits = settings.limits.clone();
         let ids = CallIds::after(&run_id, &history.messages);
         let request = RequestSettings::of(&settings, &instructions);

@@ -6,6 +6,8 @@ use crate::{estimate::estimate_tokens, policy::RunRules, tool_facts::ToolFacts, 
 use serde_json::Value;
 use std::{collections::HashMap, sync::Arc};
 use tool_budget::DeferredTools;
+pub use tool_budget::is_deferred;
+pub(crate) use tool_budget::tool_budget;
 use wharf_runtime::{
     Catalog,
     argument_schema::{Check, Schema},

@@ -84,8 +84,9 @@ pub use grants::{Grants, MissingGrant};
 pub use invisible::is_invisible;
 pub use launch::pin::{CONSTRAINTS_FILE, with_version};
 pub use lock::{
-    DependencyCheck, LOCK_FILE, LockFile, LockMode, LockSettings, LockedDependencies, LockedIdentity,
-    LockedItem, LockedPackage, LockedServer, MAX_LOCK_BYTES, PackageKind, sha256,
+    DependencyCheck, LOCK_FILE, LockBasis, LockFile, LockMode, LockSettings, LockedDependencies,
+    LockedIdentity, LockedItem, LockedPackage, LockedServer, MAX_LOCK_BYTES, PackageKind, RegisteredLock,
+    sha256,
 };
 pub use lock_reader::LockError;
 pub use manifest::{Suggestion, suggest as suggest_entry};

@@ -8,7 +8,7 @@ mod settings;
 mod writer;
 
 use serde_json::{Map, Value};
-pub use settings::{DependencyCheck, LockMode, LockSettings};
+pub use settings::{DependencyCheck, LockBasis, LockMode, LockSettings, RegisteredLock};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 pub(crate) use writer::LINES;

@@ -242,6 +242,7 @@ raw! {
     RawSettings, "the settings" {
         grants = "grants", breaker = "breaker", calls = "calls", server = "server", tokens = "tokens",
         telemetry = "telemetry", journal = "journal", agent = "agent", results = "results",
+        lock = "lock",
     }
 }
 
@@ -253,6 +254,11 @@ raw! {
 raw! {
     /// `[results]` of wharf.toml.
     RawResultQuotas, "[results]" { per_principal = "per_principal", count = "count", total = "total" }
+}
+
+raw! {
+    /// `[lock]` of wharf.toml.
+    RawLockPolicy, "[lock]" { registered = "registered" }
 }
 
 raw! {

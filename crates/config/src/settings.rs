@@ -11,12 +11,15 @@ use super::{
     diagnostic::Diagnostics,
     grants::Grants,
     plan::Launcher,
-    raw::{Field, RawArguments, RawBreaker, RawCalls, RawGrants, RawResultQuotas, RawSettings},
+    raw::{
+        Field, RawArguments, RawBreaker, RawCalls, RawGrants, RawLockPolicy, RawResultQuotas, RawSettings,
+    },
     read::Reader,
     toml,
 };
 use crate::{
-    agent_settings::AgentPolicy, breaker_policy::BreakerPolicy, glob::Glob, result_settings::ResultQuotas,
+    agent_settings::AgentPolicy, breaker_policy::BreakerPolicy, glob::Glob, lock::RegisteredLock,
+    result_settings::ResultQuotas,
 };
 pub use edit::settings_with_grant;
 pub use journal::{JournalSettings, Limit};
@@ -56,6 +59,8 @@ pub struct Settings {
     pub agent: AgentPolicy,
     /// Limits on stored results.
     pub results: ResultQuotas,
+    /// Treatment of changed definitions of registered servers.
+    pub registered_lock: RegisteredLock,
 }
 
 /// Loads wharf.toml. Returns either settings, possibly with warnings, or at least one error.
@@ -66,7 +71,7 @@ pub fn load_settings(text: impl AsRef<[u8]>, file: &str) -> (Option<Settings>, D
     };
     let source = diagnostics.source().to_owned();
     let settings = toml::parse(&source, &mut diagnostics).and_then(|root| {
-        let RawSettings { grants, breaker, calls, server, tokens, telemetry, journal, agent, results } =
+        let RawSettings { grants, breaker, calls, server, tokens, telemetry, journal, agent, results, lock } =
             RawSettings::read(root, &mut diagnostics)?;
         let grants = grants.map_or(Some(Grants::default()), |it| self::grants(it, &mut diagnostics));
         let breaker =
@@ -77,6 +82,7 @@ pub fn load_settings(text: impl AsRef<[u8]>, file: &str) -> (Option<Settings>, D
         let journal = journal::journal(journal, &mut diagnostics);
         let agent = agent::agent(agent, &mut diagnostics);
         let results = result_quotas(results, &mut diagnostics);
+        let registered_lock = registered_lock(lock, &mut diagnostics);
         let CallSettings { repeatable, idle_stop, max_processes, record_limit } = calls?;
         let (grants, breaker, server) = (grants?, breaker?, server?);
         let (telemetry, journal) = (telemetry?, journal?);
@@ -92,6 +98,7 @@ pub fn load_settings(text: impl AsRef<[u8]>, file: &str) -> (Option<Settings>, D
             journal,
             agent: agent?,
             results,
+            registered_lock,
         })
     });
     diagnostics.finish();
@@ -150,6 +157,14 @@ fn result_quotas(field: Option<Field>, diagnostics: &mut Diagnostics) -> ResultQ
         count: limit("count", count).unwrap_or(usual.count),
         total: limit("total", total).unwrap_or(usual.total),
     }
+}
+
+fn registered_lock(field: Option<Field>, diagnostics: &mut Diagnostics) -> RegisteredLock {
+    let raw = field.and_then(|it| RawLockPolicy::read(it.node, diagnostics));
+    let Some(RawLockPolicy { registered }) = raw else { return RegisteredLock::default() };
+    let mut reader = Reader { class: "ConfigError", diagnostics };
+    let lock = reader.keyword("registered", registered, RegisteredLock::KEYWORDS, RegisteredLock::parse);
+    lock.unwrap_or_default()
 }
 
 /// Parsed values of `[calls]`.

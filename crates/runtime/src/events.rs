@@ -63,6 +63,13 @@ pub enum EventKind {
         /// Number of the rule, from 1.
         rule: usize,
     },
+    /// A large result was stored, and its reader got a handle.
+    ResultStored {
+        /// Id of the result.
+        id: String,
+        /// Its size.
+        bytes: u64,
+    },
     /// A resource changed.
     ResourceUpdated(String),
     /// The user has finished with a URL that the server asked to open: the parameters of the notification.
@@ -228,7 +235,7 @@ impl EventKind {
     /// Returns whether the event is neither progress nor a call that returned to its caller.
     fn is_change(&self) -> bool {
         match self {
-            EventKind::Progress { .. } | EventKind::Begun { .. } => false,
+            EventKind::Progress { .. } | EventKind::Begun { .. } | EventKind::ResultStored { .. } => false,
             EventKind::Called(record) => record.is_abandoned(),
             _ => true,
         }
@@ -253,6 +260,7 @@ impl EventKind {
             EventKind::Called(_) => "call",
             EventKind::Lock { .. } => "lock",
             EventKind::FaultInjected { .. } => "fault_injected",
+            EventKind::ResultStored { .. } => "result",
             EventKind::Missed(_) => "missed",
         }
     }

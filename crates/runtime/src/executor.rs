@@ -4,6 +4,7 @@
 //! Does not own sessions or breakers, which belong to the active source, and does not write the catalog.
 
 mod record_builder;
+mod recorded_requests;
 mod request_ids;
 mod resolve;
 mod result_handles;
@@ -18,7 +19,7 @@ use crate::{
     catalog::{BlockReason, Catalog, DisabledTools, QuarantineCause, ToolEntry, UnavailableSources},
     events::EventBus,
     fault::Stage,
-    lock::{Difference, LockState},
+    lock::{LockState, describe_mismatch, review_hint},
     result_handle::{ResultHandles, ResultTool},
     root_changes::RootChanges,
     running_calls::RunningCalls,
@@ -225,11 +226,8 @@ fn check_enabled(tool: &ToolEntry) -> Result<(), Arc<Fault>> {
             (FaultKind::Disabled, cause, "an operator can enable it again".to_owned())
         }
         BlockReason::LockMismatch(differences) => {
-            let all: Vec<String> = differences.iter().map(Difference::summary).collect();
-            let cause = format!("the tool `{}` differs from wharf.lock: {}", tool.name, all.join(", "));
-            let id = tool.id();
-            let hint = format!("review it with `wharf lock --diff {id}`, then `wharf lock --accept {id}`");
-            (FaultKind::LockMismatch, cause, hint)
+            let cause = format!("the tool `{}` {}", tool.name, describe_mismatch(tool.config(), differences));
+            (FaultKind::LockMismatch, cause, review_hint(tool.config(), &tool.id()))
         }
     };
     let fault = Fault::local(kind, Stage::Resolve, cause, Some(hint));

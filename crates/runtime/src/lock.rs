@@ -1,5 +1,6 @@
 //! Compares what the servers offer with `wharf.lock` and with the definitions that operators have accepted since.
 
+mod accepted;
 mod compare;
 mod difference;
 mod resolve_references;
@@ -9,6 +10,7 @@ mod server_compare;
 mod tests;
 mod text_diff;
 
+pub use accepted::AcceptedDefinitions;
 pub use compare::{compare_instructions, compare_items, compare_tools};
 pub use difference::{Difference, DifferenceKind, DifferenceSeverity};
 use serde_json::{Value, json};
@@ -18,7 +20,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 pub use text_diff::{show_invisible, word_diff};
-use wharf_config::{LockFile, LockMode, LockedItem, LockedServer, Source};
+use wharf_config::{LockBasis, LockFile, LockMode, LockedItem, LockedServer, Source};
 use wharf_mcp::Raw;
 
 /// Maximum number of comparisons that are remembered.
@@ -34,9 +36,6 @@ pub struct LockState {
     /// Results of comparisons, because a catalog is assembled more often than a definition changes.
     compared: Arc<Mutex<HashMap<String, Arc<[Difference]>>>>,
 }
-
-/// The hashes of accepted definitions.
-pub type AcceptedDefinitions = HashMap<LockedKey, String>;
 
 /// Identifies what is locked.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -88,8 +87,12 @@ impl LockState {
 
     /// Returns the locked server of a source, if the lock applies to it.
     pub fn server(&self, source: &Source) -> Option<&LockedServer> {
-        let is_used = source.lock.mode != LockMode::Off;
-        self.file.as_ref().filter(|_| is_used)?.servers.get(source.name.expose())
+        let name = source.name.expose();
+        match source.lock.basis {
+            _ if source.lock.mode == LockMode::Off => None,
+            LockBasis::File => self.file.as_ref()?.servers.get(name),
+            LockBasis::FirstUse => self.accepted.first_use(name),
+        }
     }
 
     /// Returns how an item differs from the lock. `None` if it does not, if it is accepted, or without a lock.
@@ -130,8 +133,11 @@ impl LockState {
     }
 
     pub(crate) fn is_accepted(&self, source: &Source, kind: LockedKind, name: &str, hash: &str) -> bool {
+        if self.accepted.is_empty() {
+            return false;
+        }
         let key = LockedKey { source: source.name.expose().to_owned(), kind, name: name.to_owned() };
-        !self.accepted.is_empty() && self.accepted.get(&key).is_some_and(|it| it == hash)
+        self.accepted.hash(&key).is_some_and(|it| it == hash)
     }
 
     /// Returns whether clients may receive these instructions of a source.
@@ -141,6 +147,28 @@ impl LockState {
         };
         server.identity.instructions.as_deref() == Some(text)
             || self.is_accepted(source, LockedKind::Instructions, "", &wharf_config::sha256(text.as_bytes()))
+    }
+}
+
+/// Says that something differs from the lock of its source, and from which one.
+pub(crate) fn describe_mismatch(source: &Source, differences: &[Difference]) -> String {
+    let lock = match source.lock.basis {
+        LockBasis::File => "wharf.lock",
+        LockBasis::FirstUse => "the accepted definition",
+    };
+    let all: Vec<String> = differences.iter().map(Difference::summary).collect();
+    format!("differs from {lock}: {}", all.join(", "))
+}
+
+/// Says how to review and accept a tool that differs from the lock.
+pub(crate) fn review_hint(source: &Source, tool_id: &str) -> String {
+    match source.lock.basis {
+        LockBasis::File => {
+            format!("review it with `wharf lock --diff {tool_id}`, then `wharf lock --accept {tool_id}`")
+        }
+        LockBasis::FirstUse => format!(
+            "review it in the console or with GET /api/v1/lock, then `wharf lock --accept {tool_id} --server URL`"
+        ),
     }
 }
 

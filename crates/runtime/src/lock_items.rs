@@ -2,11 +2,12 @@
 
 use crate::{
     catalog::Catalog,
-    lock::{Difference, LockState, LockedKey, LockedKind, compare_tools},
+    lock::{Difference, LockState, LockedKey, LockedKind, compare_tools, locked_item},
 };
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use wharf_config::{LockFile, LockedItem, Source};
+use wharf_config::{LockBasis, LockFile, LockedItem, LockedServer, Source};
+use wharf_mcp::Raw;
 
 /// A tool compared with the lock.
 #[derive(Clone, Debug)]
@@ -23,6 +24,22 @@ pub struct LockItem {
     pub locked_hash: Option<String>,
     /// The differences.
     pub differences: Vec<Difference>,
+}
+
+impl Catalog {
+    /// Returns the current definitions of a source, in the form of a lock without package and identity.
+    pub fn locked_definitions(&self, source: &str) -> LockedServer {
+        let tools = self.tools.iter().filter(|it| it.source == source);
+        let prompts = self.prompts.iter().filter(|it| it.source == source);
+        let templates = self.templates.iter().filter(|it| it.source == source);
+        let item = |name: &str, raw: &Raw| (name.to_owned(), locked_item(raw));
+        LockedServer {
+            tools: tools.map(|it| item(&it.wire_name, &it.listed)).collect(),
+            prompts: prompts.map(|it| item(&it.prompt.name, &it.prompt.raw)).collect(),
+            templates: templates.map(|it| item(&it.item.uri_template, &it.item.raw)).collect(),
+            ..LockedServer::default()
+        }
+    }
 }
 
 impl LockState {
@@ -45,7 +62,7 @@ impl LockState {
             let is_accepted =
                 current.is_some_and(|it| self.is_accepted(source, LockedKind::Tool, name, &it.hash));
             let state = match (locked, current) {
-                _ if is_same => "same",
+                _ if is_same && source.lock.basis == LockBasis::File => "same",
                 _ if is_accepted => "accepted",
                 (None, _) => "new",
                 (Some(_), None) => "gone",
@@ -73,7 +90,7 @@ impl LockState {
                 kind: LockedKind::Tool,
                 name: tool.wire_name.to_string(),
             };
-            let is_accepted = self.accepted.get(&key).is_some_and(|it| *it == tool.locked().hash);
+            let is_accepted = self.accepted.hash(&key).is_some_and(|it| *it == tool.locked().hash);
             if let Some(server) = file.servers.get_mut(&tool.source).filter(|_| is_accepted) {
                 server.tools.insert(tool.wire_name.to_string(), tool.locked().clone());
             }

@@ -264,7 +264,7 @@ impl Handle {
         let active_source = self.executor.active_source(&prompt.config)?;
         let permit = active_source.admit_by(by).await?;
         let ask = SourceRequest::new(Method::Prompt(&prompt.prompt.name, arguments), caller);
-        active_source.ask(permit, ask).await
+        self.executor.ask_recorded(&active_source, permit, ask).await
     }
 
     /// Sends any other MCP request to one source, for example `completion/complete`.
@@ -317,7 +317,7 @@ impl Handle {
         let work = async {
             let active_source = self.active_source(source)?;
             let permit = active_source.admit().await?;
-            active_source.ask(permit, ask).await
+            self.executor.ask_recorded(&active_source, permit, ask).await
         };
         self.executor.run_until_shutdown(pin!(work)).await
     }

@@ -6,6 +6,7 @@
 
 mod active_runs;
 mod decisions;
+mod explanations;
 mod live_questions;
 mod models;
 mod new_run;

@@ -118,6 +118,8 @@ struct ApiState {
     sign_ins: SignIns,
     started_at: SystemTime,
     limits: GatewayLimits,
+    /// Which tools MCP clients are shown.
+    tool_mode: Arc<ToolMode>,
     hub: Hub,
     request_ids: Arc<RequestIds>,
     detached_tasks: DetachedTasks,
@@ -163,7 +165,9 @@ impl Api {
             draining.clone(),
         );
         let request_ids = Arc::<RequestIds>::default();
-        let gateway = Gateway::new(handle.clone(), Some(journal.clone()), task_ids).with_tool_mode(tool_mode);
+        let tool_mode = Arc::new(tool_mode);
+        let gateway = Gateway::new(handle.clone(), Some(journal.clone()), task_ids);
+        let gateway = gateway.with_tool_mode(tool_mode.clone());
         let service = Service::new(gateway.with_request_ids(request_ids.clone()));
         let stream_limit = limits.max_streams;
         let sockets = Arc::new(Semaphore::new(stream_limit));
@@ -186,6 +190,7 @@ impl Api {
             sign_ins,
             started_at: SystemTime::now(),
             limits,
+            tool_mode,
             hub,
             request_ids,
             detached_tasks,

@@ -23,7 +23,8 @@ use crate::{
 use std::{cell::RefCell, future::Future, io, pin::Pin, rc::Rc, sync::Arc, time::Duration};
 use tokio::{runtime, time};
 use wharf_config::{
-    AgentPolicy, Diagnostics, Grants, JournalSettings, Plan, ResultQuotas, ServerSettings, Settings, Source,
+    AgentPolicy, Diagnostics, Grants, JournalSettings, Plan, RegisteredLock, ResultQuotas, ServerSettings,
+    Settings, Source,
 };
 use wharf_mcp::{EgressPolicy, http::HttpClient, session::List};
 use wharf_runtime::{
@@ -65,6 +66,8 @@ pub(crate) struct App {
     pub(crate) agent_policy: AgentPolicy,
     /// Limits on stored results.
     pub(crate) results: ResultQuotas,
+    /// Treatment of changed definitions of registered sources.
+    pub(crate) registered_lock: RegisteredLock,
     telemetry: Result<Option<telemetry::TelemetryConfig>, String>,
     running: SharedRuntime,
 }
@@ -226,12 +229,13 @@ fn run_loaded(
     };
     let (server, telemetry) = (settings.server, environment.telemetry(&settings.telemetry));
     let (grants, record_limit, journal) = (settings.grants, settings.record_limit, settings.journal);
-    let (agent_policy, results) = (settings.agent, settings.results);
+    let (agent_policy, results, registered_lock) =
+        (settings.agent, settings.results, settings.registered_lock);
     let running = SharedRuntime::default();
     #[rustfmt::skip]
     let app = App {
         output, plan, upstream_context, options, database, server, grants, record_limit, journal,
-        agent_policy, results, telemetry, running,
+        agent_policy, results, registered_lock, telemetry, running,
     };
     let exit = runtime.block_on(work(app));
     // A prompt on the terminal may still be blocked on a line that never arrives.

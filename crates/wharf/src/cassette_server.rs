@@ -1,5 +1,6 @@
 //! An MCP server that answers from a recording.
 
+use crate::wire_faults::WireFaults;
 use serde_json::{Value, json};
 use std::{collections::BTreeMap, future, sync::Arc};
 use tokio::time::sleep;
@@ -11,10 +12,13 @@ use wharf_mcp::{
 };
 use wharf_runtime::{
     NameParts,
-    cassette::{CassettePlayer, RecordedOutcome},
+    cassette::{CassettePlayer, RecordedOutcome, RecordedStep, StepKind},
     shown_names,
     upstream::{FaultInjection, fault_data, injected_result, not_recorded_data},
 };
+
+/// Faults of calls, and those of the frames that answer them.
+type ServedFaults = (FaultInjection, Arc<WireFaults>);
 
 /// The MCP handler of a recording.
 pub(crate) struct CassetteServer {
@@ -24,7 +28,7 @@ pub(crate) struct CassetteServer {
 struct CassetteState {
     player: Arc<CassettePlayer>,
     /// Faults to inject into calls, if any.
-    faults: Option<FaultInjection>,
+    faults: Option<ServedFaults>,
     /// Whether our own client asks, which turns the data of an error back into the recorded fault.
     is_replay: bool,
     info: Value,
@@ -32,6 +36,8 @@ struct CassetteState {
     tools: Vec<Value>,
     /// Definitions of the prompts, if one server is served.
     prompts: Vec<Value>,
+    /// Name of the only served server, if it is one. Prompts and resources have no prefixes.
+    only: Option<String>,
     /// Source and wire name of each tool, by the name that clients use.
     names: BTreeMap<String, (String, String)>,
 }
@@ -43,7 +49,7 @@ impl CassetteServer {
     }
 
     /// Injects faults into the calls. The session of our own client does that itself.
-    pub(crate) fn with_faults(self, faults: Option<FaultInjection>) -> CassetteServer {
+    pub(crate) fn with_faults(self, faults: Option<ServedFaults>) -> CassetteServer {
         let state = Arc::into_inner(self.state).map(|state| CassetteState { faults, ..state });
         CassetteServer { state: Arc::new(state.unwrap_or_else(|| unreachable!("nobody else has the state"))) }
     }
@@ -87,6 +93,7 @@ impl CassetteState {
             faults: None,
             is_replay: false,
             prompts: servers.first().filter(|_| is_one).map(|it| it.prompts.clone()).unwrap_or_default(),
+            only: servers.first().filter(|_| is_one).map(|it| it.name.clone()),
             info,
             tools: named.collect(),
             names: shown
@@ -102,10 +109,13 @@ impl CassetteState {
 impl Handler for CassetteServer {
     fn about(&self) -> About {
         let text = |key: &str| self.state.info[key].as_str().unwrap_or("recorded").to_owned();
-        let capabilities = match self.state.prompts.is_empty() {
-            true => json!({ "tools": {} }),
-            false => json!({ "tools": {}, "prompts": {} }),
-        };
+        let mut capabilities = json!({ "tools": {} });
+        if !self.state.prompts.is_empty() {
+            capabilities["prompts"] = json!({});
+        }
+        if self.state.has_resources() {
+            capabilities["resources"] = json!({});
+        }
         About::new(&text("name"), &text("version"), capabilities.into())
     }
 
@@ -131,17 +141,51 @@ impl CassetteState {
             "tools/list" => Ok(json!({ "tools": self.tools }).into()),
             "prompts/list" if !self.prompts.is_empty() => Ok(json!({ "prompts": self.prompts }).into()),
             "tools/call" => {
-                let params: Value =
-                    request.params.as_ref().map(|it| it.decode_or_default()).unwrap_or_default();
+                let params = params(request);
                 self.call(params["name"].as_str().unwrap_or_default(), params.get("arguments"))
+            }
+            "prompts/get" if !self.prompts.is_empty() => {
+                let params = params(request);
+                let arguments = params.get("arguments").cloned().unwrap_or_else(|| json!({}));
+                self.play(StepKind::Prompt, &json!({ "name": params["name"], "arguments": arguments }))
+            }
+            "resources/list" if self.has_resources() => Ok(json!({ "resources": [] }).into()),
+            "resources/templates/list" if self.has_resources() => {
+                Ok(json!({ "resourceTemplates": [] }).into())
+            }
+            "resources/read" if self.has_resources() => {
+                self.play(StepKind::Read, &json!({ "uri": params(request)["uri"] }))
             }
             other => Err(RpcError::method_not_found(other)),
         }
     }
 
+    /// Returns whether resources of the only server are recorded.
+    fn has_resources(&self) -> bool {
+        let is_own =
+            |it: &RecordedStep| it.body.get("source").and_then(Value::as_str) == self.only.as_deref();
+        self.only.is_some() && self.player.cassette().steps_of(StepKind::Read).any(is_own)
+    }
+
+    /// Answers a request for a prompt or a resource.
+    fn play(&self, kind: StepKind, request: &Value) -> Result<Raw, RpcError> {
+        let mut members = request.as_object().cloned().unwrap_or_default();
+        members.insert("source".to_owned(), json!(self.only));
+        match self.player.play_request(kind, &members) {
+            Some(RecordedOutcome::Result(result)) => Ok(result.into()),
+            Some(RecordedOutcome::Fault(fault)) => Err(self.recorded_error(&fault)),
+            None => {
+                let cause = format!("the {} {request} is not in {}", kind.as_str(), self.player.name());
+                let data = self.is_replay.then(|| not_recorded_data(&cause).into());
+                let message = format!("MCPNotRecordedError: {cause}");
+                Err(RpcError { data, ..RpcError::new(RpcError::INVALID_PARAMS, message) })
+            }
+        }
+    }
+
     /// Injects the fault of a call, if it gets one. Returns the answer to the call if the fault determines it.
     async fn inject_fault(&self, request: &Incoming, client: &Client) -> Option<Result<Raw, RpcError>> {
-        let faults = self.faults.as_ref().filter(|_| request.method == "tools/call")?;
+        let (faults, wire_faults) = self.faults.as_ref().filter(|_| request.method == "tools/call")?;
         let name: String = request.params.as_ref()?.member("name")?.decode().ok()?;
         let (source, tool) = self.names.get(&name)?;
         match faults.next_for_tool(&format!("{source}:{tool}"))? {
@@ -154,7 +198,9 @@ impl CassetteState {
                     client.notify("notifications/tools/list_changed", None).await;
                 }
             }
-            FaultEffect::Drop | FaultEffect::Disconnect | FaultEffect::Malformed => future::pending().await,
+            FaultEffect::Drop => future::pending().await,
+            FaultEffect::Disconnect => return Some(Ok(injected_result(wire_faults.disconnect(), false))),
+            FaultEffect::Malformed => return Some(Ok(injected_result(wire_faults.malformed(), false))),
         }
         None
     }
@@ -195,4 +241,8 @@ impl CassetteState {
         };
         RpcError { data, ..error }
     }
+}
+
+fn params(request: &Incoming) -> Value {
+    request.params.as_ref().map(|it| it.decode_or_default()).unwrap_or_default()
 }

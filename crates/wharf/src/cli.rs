@@ -14,7 +14,7 @@ pub(crate) use cassette::{CassetteArgs, LivePart, ReplayArgs};
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 pub(crate) use clients::{AddArgs, ConnectArgs, InitArgs};
 pub(crate) use lock::LockArgs;
-pub(crate) use mock::MockArgs;
+pub(crate) use mock::{ExhaustedAnswer, MockArgs};
 pub(crate) use run::{AgentArgs, ChatArgs, RunArgs};
 use std::{ffi::OsString, path::PathBuf};
 pub(crate) use test::TestArgs;

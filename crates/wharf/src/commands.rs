@@ -215,7 +215,7 @@ fn dispatch_agent(
 
 fn run_call(args: CallArgs, common: &GlobalOptions, environment: &Environment, output: Output) -> Exit {
     // The gateway waits for a task itself, and has no recording and no faults of ours.
-    let CassetteArgs { record, replay, live: _, faults } = &args.cassette;
+    let CassetteArgs { record, timings: _, replay, live: _, faults } = &args.cassette;
     let has_recording = record.is_some() || replay.is_some() || faults.is_some();
     let direct = args.direct || args.no_wait || has_recording;
     let environment = &environment.for_replay(args.cassette.replay.is_some());

@@ -18,6 +18,7 @@ mod resource_owners;
 mod result_resources;
 mod routing;
 mod seen_clients;
+mod session_modes;
 mod task_ids;
 mod task_questions;
 mod tasks;
@@ -149,8 +150,8 @@ impl Gateway {
     }
 
     /// Sets which tools clients are shown.
-    pub(crate) fn with_tool_mode(self, tool_mode: ToolMode) -> Gateway {
-        self.with(|parts| parts.tool_mode = Arc::new(tool_mode))
+    pub(crate) fn with_tool_mode(self, tool_mode: Arc<ToolMode>) -> Gateway {
+        self.with(|parts| parts.tool_mode = tool_mode)
     }
 
     /// Sets the tracer, for a gateway without a journal.
@@ -204,7 +205,8 @@ impl Gateway {
         if kind == RequestKind::Tool {
             client_request.ids = CallIds::read(client.meta())?;
             if is_own_tool(&client_request.name)
-                && let Some(found) = self.search_tools(&mut client_request, request.http.as_deref())?
+                && let Some(found) =
+                    self.search_tools(&mut client_request, &client, request.http.as_deref())?
             {
                 return Ok(found);
             }

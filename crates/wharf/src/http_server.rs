@@ -23,6 +23,7 @@ use std::{
     time::Duration,
 };
 use tokio::{
+    io::{AsyncRead, AsyncWrite},
     net::{TcpListener, TcpStream},
     sync::{Notify, watch},
     task::JoinSet,
@@ -130,12 +131,13 @@ where
 }
 
 /// Serves HTTP/1 on one connection, then runs the work that a protocol upgrade has set.
-pub(crate) async fn serve_http<F>(
-    stream: TcpStream,
+pub(crate) async fn serve_http<F, S>(
+    stream: S,
     mut shutdown_signal: ShutdownSignal,
     respond: impl Fn(Request<Incoming>, &ConnectionHandle) -> F + Send,
 ) where
     F: Future<Output = Response<Body>> + Send,
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let connection_handle = ConnectionHandle::default();
     let wake_filter = WakeFilter::new();

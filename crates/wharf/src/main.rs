@@ -12,7 +12,6 @@ mod app;
 mod arguments;
 mod bundle;
 mod call_stats;
-mod caller_role;
 mod cassette_file;
 mod cassette_server;
 mod cli;
@@ -55,6 +54,8 @@ mod telemetry;
 mod terminal;
 mod todo;
 mod tool_cache;
+mod why_layers;
+mod wire_faults;
 
 use exit::Exit;
 use std::{panic, process::ExitCode};

@@ -25,6 +25,9 @@ const MAX_MEMORY_BYTES: u64 = 256 << 20;
 /// Maximum size of the input, in bytes: a result and the expression.
 const MAX_INPUT_BYTES: u64 = 33 << 20;
 
+/// Maximum length of the reason of a failure, in bytes.
+const MAX_REASON_BYTES: usize = 2_000;
+
 /// First line of the input.
 #[derive(Deserialize)]
 struct QueryHead {
@@ -39,7 +42,11 @@ pub(crate) fn run_if_asked() -> Option<ExitCode> {
     let answer = confine().and_then(|()| answer(limit));
     let (text, code) = match answer {
         Ok(text) => (text, ExitCode::SUCCESS),
-        Err(reason) => (reason, ExitCode::FAILURE),
+        Err(mut reason) => {
+            // jq quotes the values that an operation does not fit, however large they are.
+            reason.truncate(reason.floor_char_boundary(MAX_REASON_BYTES));
+            (reason, ExitCode::FAILURE)
+        }
     };
     // The reader may be gone; then nobody needs the answer.
     let _ = io::stdout().write_all(text.as_bytes());

@@ -6,6 +6,7 @@
 //! [`RegisteredSources`].
 
 mod change;
+mod first_use;
 mod inventory;
 mod plan_owner;
 mod registered_sources;
@@ -29,7 +30,8 @@ use std::{
 use tokio::sync::{mpsc, oneshot, watch};
 use uuid::Uuid;
 use wharf_config::{
-    DatabaseLocation, Diagnostics, Env, Grants, Plan, Registration, ServerSettings, Source, TokenLocation,
+    DatabaseLocation, Diagnostics, Env, Grants, Plan, RegisteredLock, Registration, ServerSettings, Source,
+    TokenLocation,
 };
 use wharf_runtime::PlanChanges;
 use wharf_store::{SourceRow, Store, StoreError};
@@ -58,6 +60,8 @@ struct RegistryState {
     /// Path of the agent file; relative paths are resolved against its folder.
     file: PathBuf,
     inventory: Inventory,
+    /// Treatment of changed definitions of registered sources.
+    lock: RegisteredLock,
 }
 
 /// The reason why a registration or change is refused.
@@ -93,7 +97,14 @@ impl SourceRegistry {
         let (sealer, inventory) =
             (SecretSealer::new(environment.secret_key()), Inventory::new(store.clone()));
         let (environment, file) = (without_own_variables(environment, &app.server), file.to_owned());
-        let shared = Arc::new(RegistryState { store, sealer, environment, file, inventory });
+        let shared = Arc::new(RegistryState {
+            store,
+            sealer,
+            environment,
+            file,
+            inventory,
+            lock: app.registered_lock,
+        });
         let registered =
             RegisteredSources::new(app.plan.clone(), app.grants.clone()).reloaded(&shared, None).await?;
         let (plan_owner, requests, registered) = PlanOwner::new(shared.clone(), registered);
@@ -215,6 +226,10 @@ impl SourceRegistry {
         }
         self.shared.inventory.forget(&entry.row.name);
         self.reload(None).await?;
+        if !self.registered().is_in_agent_file(&entry.row.name) {
+            // The next source of this name is used for the first time.
+            self.shared.store.withdraw_definitions(&entry.row.name).await?;
+        }
         Ok(entry)
     }
 

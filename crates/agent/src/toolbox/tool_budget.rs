@@ -2,12 +2,13 @@
 //! and with it the provider's prompt cache, never changes.
 
 use super::{Toolbox, spec_of};
-use crate::{message::ToolCall, result_text::CallOutcome, tool_list::ToolSpec};
+use crate::{message::ToolCall, policy::RunRules, result_text::CallOutcome, tool_list::ToolSpec};
 use serde_json::{Value, json};
 use std::collections::HashSet;
-use wharf_config::Glob;
+use wharf_config::{ContextSettings, Glob};
 use wharf_runtime::{
-    Raw,
+    Catalog, Raw,
+    catalog::ToolEntry,
     own_tool::is_own_tool,
     tokens::{estimate_definition, estimate_tokens},
     tool_search::{
@@ -22,6 +23,25 @@ pub(super) struct DeferredTools {
     index: ToolIndex,
     /// Maximum number of tokens of one answer.
     answer_tokens: u64,
+}
+
+/// Returns whether a model of this context window finds a tool by a question only, because the offered tools do not fit
+/// the budget.
+pub fn is_deferred(
+    tool: &ToolEntry,
+    catalog: &Catalog,
+    rules: &RunRules,
+    settings: &ContextSettings,
+    context_window: u64,
+) -> bool {
+    let Ok(mut toolbox) = Toolbox::new(catalog, rules, None) else { return false };
+    toolbox.fit(tool_budget(settings, context_window), &settings.pin);
+    toolbox.deferred.is_some_and(|it| it.specs.iter().any(|it| it.name == tool.name))
+}
+
+/// Returns how many tokens the offered tools may take.
+pub(crate) fn tool_budget(settings: &ContextSettings, context_window: u64) -> u64 {
+    settings.tool_budget.unwrap_or((context_window / 5).min(ContextSettings::MAX_DEFAULT_BUDGET))
 }
 
 impl Toolbox {

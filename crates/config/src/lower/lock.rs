@@ -5,7 +5,7 @@ use crate::{
     env::{Env, LockUse},
     files::FileError,
     launch::pin,
-    lock::{DependencyCheck, LOCK_FILE, LockFile, LockMode, LockSettings, MAX_LOCK_BYTES},
+    lock::{DependencyCheck, LOCK_FILE, LockBasis, LockFile, LockMode, LockSettings, MAX_LOCK_BYTES},
     lock_reader::LockError,
     node::Value,
     place::{Place, PlacedString},
@@ -51,6 +51,7 @@ pub(super) fn apply(
             mode: own.mode.or(top.mode).unwrap_or(usual),
             pin: own.pin.or(top.pin).unwrap_or(true),
             dependencies: own.dependencies.or(top.dependencies).unwrap_or(DependencyCheck::Warn),
+            basis: LockBasis::File,
         };
         let at = at.or(written_at).unwrap_or(name.at);
         match &lock {

@@ -133,7 +133,12 @@ impl Diagnostics {
             }
             None => None,
         };
-        let code = if what.ends_with("an override") { "O-01" } else { "K-01" };
+        let code = match what {
+            _ if what.ends_with("an override") => "O-01",
+            "a scenario" | "'calls'" | "a check" => "T-01",
+            _ if what.starts_with("'expect") => "T-01",
+            _ => "K-01",
+        };
         self.error(code, at, message).hint = hint;
     }
 

@@ -64,6 +64,29 @@ proptest! {
         prop_assert_eq!(read.to_text(), text);
     }
 
+    /// A server may list its tools in another order each time.
+    #[test]
+    fn order_of_a_listing_does_not_change_the_file(
+        definitions in prop::collection::btree_map("[a-z]{1,4}", json_value(), 0..6),
+        order in any::<prop::sample::Index>(),
+    ) {
+        let mut listed: Vec<(String, LockedItem)> =
+            definitions.into_iter().map(|(name, it)| (name, LockedItem::of(it))).collect();
+        let file = |listed: &[(String, LockedItem)]| {
+            let tools = listed.iter().cloned().collect();
+            let server = LockedServer { tools, ..LockedServer::default() };
+            LockFile { servers: [("a".into(), server)].into() }.to_text()
+        };
+        let text = file(&listed);
+        if !listed.is_empty() {
+            let at = order.index(listed.len());
+            listed.rotate_left(at);
+        }
+        prop_assert_eq!(&file(&listed), &text);
+        listed.reverse();
+        prop_assert_eq!(file(&listed), text);
+    }
+
     #[test]
     fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..64)) {
         let _ = LockFile::parse(&bytes);

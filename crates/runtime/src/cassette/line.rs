@@ -69,6 +69,8 @@ pub struct RecordedCall {
     pub arguments: Value,
     /// Outcome.
     pub outcome: RecordedOutcome,
+    /// Duration in milliseconds, if it was recorded. It is never compared.
+    pub took_ms: Option<u64>,
     /// Number of its line, from 1; 0 for a call that was not read from a file.
     pub line: usize,
 }
@@ -130,13 +132,16 @@ impl CassetteLine {
 }
 
 fn call_json(call: &RecordedCall) -> Value {
-    let RecordedCall { conversation, n, source, tool, arguments, outcome, line: _ } = call;
+    let RecordedCall { conversation, n, source, tool, arguments, outcome, took_ms, line: _ } = call;
     let mut body = json!({
         "conversation": conversation, "n": n, "source": source, "tool": tool, "arguments": arguments,
     });
     match outcome {
         RecordedOutcome::Result(result) => body["result"] = result.clone(),
         RecordedOutcome::Fault(fault) => body["fault"] = fault.clone(),
+    }
+    if let Some(took_ms) = took_ms {
+        body["took_ms"] = json!(took_ms);
     }
     json!({ "call": body })
 }
@@ -175,6 +180,7 @@ fn call(body: &Map<String, Value>) -> Option<RecordedCall> {
         tool: text("tool")?,
         arguments: body.get("arguments").cloned().unwrap_or_else(|| json!({})),
         outcome,
+        took_ms: body.get("took_ms").and_then(Value::as_u64).filter(|it| *it < 1 << 53),
         line: 0,
     })
 }

@@ -167,6 +167,30 @@ impl CassettePlayer {
         self.nth_step(StepKind::Approval, &conversation, at)
     }
 
+    /// Returns the outcome of a prompt or resource: a step of this kind with the members of `request`. The k-th equal
+    /// request gets the k-th answer.
+    pub fn play_request(&self, kind: StepKind, request: &Map<String, Value>) -> Option<RecordedOutcome> {
+        let mut request = Value::Object(request.clone());
+        self.placeholders.mask(&mut request);
+        let is_equal = |step: &&RecordedStep| {
+            let asked = request.as_object().into_iter().flatten();
+            asked.into_iter().all(|(key, value)| step.body.get(key) == Some(value))
+        };
+        let known: Vec<&RecordedStep> = self.cassette.steps_of(kind).filter(is_equal).collect();
+        let mut state = self.state();
+        let count = state.played.entry(format!("{} {}", kind.as_str(), canonical(&request))).or_default();
+        let step = match (known.get(*count), self.exhausted) {
+            (Some(step), _) => Some(*step),
+            (None, Exhausted::Repeat) => known.last().copied(),
+            (None, Exhausted::Miss) => None,
+        };
+        *count += usize::from(step.is_some());
+        state.misses += usize::from(step.is_none());
+        let body = &step?.body;
+        let result = body.get("result").cloned().map(RecordedOutcome::Result);
+        result.or_else(|| body.get("fault").cloned().map(RecordedOutcome::Fault))
+    }
+
     fn count_step(&self, kind: StepKind, conversation: &str) -> (String, usize) {
         let mut state = self.state();
         let conversation = state.conversations.name(conversation);

@@ -17,6 +17,7 @@ use std::{
     io::{self, Write},
     path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Instant,
 };
 use wharf_config::Source;
 use wharf_mcp::{Raw, session::MetaKey};
@@ -28,6 +29,7 @@ pub struct Recorder {
     files: CassetteFiles,
     placeholders: Placeholders,
     faults: Option<Arc<FaultInjection>>,
+    has_timings: bool,
     state: Mutex<RecorderState>,
 }
 
@@ -42,6 +44,8 @@ pub struct RecorderOptions {
     pub naming: ConversationNaming,
     /// Faults that are injected into the calls, if any. The recording has no injected outcomes.
     pub faults: Option<Arc<FaultInjection>>,
+    /// Whether calls have their duration. Otherwise the same calls give the same bytes.
+    pub has_timings: bool,
 }
 
 #[derive(Debug)]
@@ -59,12 +63,13 @@ struct RecorderState {
 pub struct RecordedPosition {
     conversation: String,
     n: u64,
+    started: Instant,
 }
 
 impl Recorder {
     /// Begins a recording. The file must be writable; an existing one is replaced at the end.
     pub fn create(path: &Path, options: RecorderOptions) -> io::Result<Recorder> {
-        let RecorderOptions { placeholders, ignore, naming, faults } = options;
+        let RecorderOptions { placeholders, ignore, naming, faults, has_timings } = options;
         let mut open = OpenOptions::new();
         open.write(true).create(true).truncate(true);
         #[cfg(unix)]
@@ -74,7 +79,7 @@ impl Recorder {
         let conversations = ConversationNames::new(naming);
         let state = RecorderState { part, conversations, started: HashMap::new(), error: None };
         let (path, files) = (path.to_owned(), CassetteFiles::of(path));
-        Ok(Recorder { path, files, placeholders, faults, state: Mutex::new(state) })
+        Ok(Recorder { path, files, placeholders, faults, has_timings, state: Mutex::new(state) })
     }
 
     /// Records what the connected servers offer.
@@ -121,7 +126,7 @@ impl Recorder {
         let conversation = state.conversations.name(id);
         let started = state.started.entry(conversation.clone()).or_default();
         *started += 1;
-        RecordedPosition { n: *started, conversation }
+        RecordedPosition { n: *started, conversation, started: Instant::now() }
     }
 
     /// Records a call that has ended. Returns when the line is in the file.
@@ -152,9 +157,11 @@ impl Recorder {
         };
         let mut arguments = arguments.map_or_else(|| json!({}), |it| it.decode_or_default());
         self.placeholders.mask(&mut arguments);
-        let RecordedPosition { conversation, n } = position;
+        let RecordedPosition { conversation, n, started } = position;
+        let took_ms =
+            self.has_timings.then(|| u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX));
         let (source, tool) = (source.to_owned(), tool.to_owned());
-        let call = RecordedCall { conversation, n, source, tool, arguments, outcome, line: 0 };
+        let call = RecordedCall { conversation, n, source, tool, arguments, outcome, took_ms, line: 0 };
         self.write(&CassetteLine::Call(call));
     }
 
@@ -176,8 +183,26 @@ impl Recorder {
                 _ => self.hide(value),
             }
         }
-        let RecordedPosition { conversation, n } = position;
+        let RecordedPosition { conversation, n, started: _ } = position;
         self.write(&CassetteLine::Step(RecordedStep { kind, conversation, n, body, line: 0 }));
+    }
+
+    /// Records a prompt or a resource. `request` has the members by which a replay finds it.
+    pub(crate) fn finish_request(
+        &self,
+        position: RecordedPosition,
+        kind: StepKind,
+        mut request: Map<String, Value>,
+        answer: &Result<Raw, Arc<Fault>>,
+    ) {
+        let (key, mut outcome) = match answer {
+            Ok(result) => ("result", result.decode_or_default::<Value>()),
+            Err(fault) if matches!(fault.kind, FaultKind::Closing | FaultKind::Abandoned) => return,
+            Err(fault) => ("fault", fault_json(fault)),
+        };
+        remove_era_members(&mut outcome);
+        request.insert(key.to_owned(), outcome);
+        self.finish_step(position, kind, request, &[SOURCE_KEY]);
     }
 
     /// Moves large binary values into files and replaces secrets in the rest.
@@ -224,6 +249,9 @@ impl Recorder {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+/// Member of a prompt or resource with the name of its source.
+pub(crate) const SOURCE_KEY: &str = "source";
 
 /// Removes what servers of 2026-07-28 add to every result. A server of that era adds it again when it serves the recording,
 /// so a recording does not depend on the era.

@@ -1,5 +1,5 @@
-//! A recorded step of a conversation that is not a tool call: a message of the user, a turn of the model, or a decision
-//! about a call.
+//! A recorded step of a conversation that is not a tool call: a message of the user, a turn of the model, a decision about
+//! a call, a prompt or a resource.
 
 use super::MAIN_CONVERSATION;
 use serde_json::{Map, Value, json};
@@ -13,6 +13,10 @@ pub enum StepKind {
     Model,
     /// A person's decision about a call.
     Approval,
+    /// A prompt that a server returned.
+    Prompt,
+    /// A resource that a server returned.
+    Read,
 }
 
 /// A step of a conversation. Whoever records it knows the members of its body.
@@ -36,7 +40,8 @@ pub(super) fn read_number(body: &Map<String, Value>) -> Option<u64> {
 }
 
 impl StepKind {
-    const ALL: [StepKind; 3] = [StepKind::Input, StepKind::Model, StepKind::Approval];
+    const ALL: [StepKind; 5] =
+        [StepKind::Input, StepKind::Model, StepKind::Approval, StepKind::Prompt, StepKind::Read];
 
     /// Returns the key of the line.
     pub fn as_str(self) -> &'static str {
@@ -44,6 +49,8 @@ impl StepKind {
             StepKind::Input => "input",
             StepKind::Model => "model",
             StepKind::Approval => "approval",
+            StepKind::Prompt => "prompt",
+            StepKind::Read => "read",
         }
     }
 

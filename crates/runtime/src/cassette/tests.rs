@@ -156,6 +156,32 @@ proptest! {
         prop_assert!(once_more.is_err());
         prop_assert!(player.unplayed().is_empty());
     }
+
+    #[test]
+    fn replaying_gives_equal_outcomes_and_an_equal_recording(
+        calls in prop::collection::vec(("[ab]", "[xy]", prop::option::of("[a-c«»:\\n]{0,8}"), 0..5_u64), 1..20),
+    ) {
+        let folder = TempDir::new().expect("a folder");
+        let write = |name: &str, play: &dyn Fn(&str, &str, &Value, usize) -> Raw| {
+            let path = folder.path().join(name);
+            let recorder = Recorder::create(&path, RecorderOptions::default()).expect("a recording");
+            for (at, (source, tool, text, number)) in calls.iter().enumerate() {
+                let arguments = json!({ "text": text, "number": number });
+                let ticket = recorder.start("");
+                let result = play(source, tool, &arguments, at);
+                recorder.finish(ticket, (source, tool), Some(&arguments.into()), &Ok(result));
+            }
+            recorder.close().expect("it is written");
+            fs::read_to_string(path).expect("the file")
+        };
+        let first = write("a.jsonl", &|_, _, arguments, at| json!({ "at": at, "got": arguments }).into());
+        let player = CassettePlayer::new(Cassette::parse(&first).expect("it can be read"), Exhausted::Miss);
+        let second = write("b.jsonl", &|source, tool, arguments, _| match player.play(source, tool, arguments) {
+            Ok(RecordedOutcome::Result(result)) => result.clone().into(),
+            other => panic!("{other:?}"),
+        });
+        prop_assert_eq!(second, first);
+    }
 }
 
 #[test]

@@ -65,6 +65,11 @@ struct NameClaims {
     exact: usize,
 }
 
+/// Returns the shown name of a tool whose name is unique and short.
+pub(crate) fn plain_name(prefix: &str, name: &str) -> String {
+    plain(prefix, name).0
+}
+
 /// Returns the name without a suffix, and whether no character was replaced.
 fn plain(prefix: &str, wire: &str) -> (String, bool) {
     let name = match prefix {

@@ -1,6 +1,6 @@
 //! Reports tools that differ from the lock: one log line and one event for each definition.
 
-use crate::{Catalog, catalog::ToolEntry, events::EventKind};
+use crate::{Catalog, catalog::ToolEntry, events::EventKind, lock::describe_mismatch};
 use std::collections::HashSet;
 use wharf_config::LockMode;
 
@@ -35,6 +35,6 @@ impl LockReports {
 }
 
 fn describe(tool: &ToolEntry) -> String {
-    let all: Vec<String> = tool.changed.iter().flat_map(|it| it.iter()).map(|it| it.summary()).collect();
-    format!("the tool `{}` differs from wharf.lock: {}", tool.name, all.join(", "))
+    let differences = tool.changed.as_deref().unwrap_or_default();
+    format!("the tool `{}` {}", tool.name, describe_mismatch(tool.config(), differences))
 }

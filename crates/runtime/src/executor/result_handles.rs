@@ -7,6 +7,7 @@ use crate::{
     argument_schema::ArgumentError,
     call::{Call, Outcome},
     catalog::ToolEntry,
+    events::EventKind,
     fault::Stage,
     result_handle::{
         Document, NewResult, PassedResult, ResultHandle, ResultHandles, ResultOwner, ResultReference,
@@ -104,6 +105,8 @@ impl Executor {
         match handles.store.put(new).await {
             Ok(stored) => {
                 tracing::debug!(target: "wharf::results", id = stored.id, bytes = stored.bytes, "result stored");
+                let event = EventKind::ResultStored { id: stored.id.clone(), bytes: stored.bytes };
+                self.bus.publish(&record.source.clone().unwrap_or_default(), event);
                 let shown = handle_result(&stored, &document, &record.tool, result);
                 Some(ResultHandle { stored: Some(stored), shown })
             }

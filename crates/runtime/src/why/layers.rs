@@ -4,12 +4,14 @@ use super::{Audience, ToolLayer};
 use crate::{
     BreakerState, Catalog, Fault, FaultKind, Handle,
     active_source::SourceState,
-    catalog::{BlockReason, Discovery, QuarantineCause, ToolEntry},
+    catalog::{BlockReason, Discovery, QuarantineCause, ToolEntry, tool_names::plain_name},
+    fault::Stage,
+    lock::{describe_mismatch, review_hint},
     source_status::SourceStatus,
     time_format::rfc3339,
 };
 use std::sync::Arc;
-use wharf_config::Source;
+use wharf_config::{EraChoice, Glob, Source};
 
 /// A tool that is being explained.
 pub(super) struct ToolSubject {
@@ -23,6 +25,8 @@ pub(super) struct ToolSubject {
     same: Vec<String>,
     /// Name on the wire, as far as it follows from the name that was asked for.
     wire_name: String,
+    /// Whether the lock has the tool, so that the server listed it before.
+    is_locked: bool,
 }
 
 impl ToolSubject {
@@ -59,11 +63,18 @@ pub(super) fn find_subject(handle: &Handle, catalog: &Catalog, name: &str) -> To
     let source = found.as_ref().map(|(source, _)| source.as_str()).unwrap_or_default();
     let unavailable = handle.unavailable_source(name);
     let same = catalog.tools.iter().filter(|it| entry.is_none() && *it.wire_name == *name);
+    let state = states.into_iter().find(|it| it.source.name.expose() == source);
+    let discovery = catalog.discovery(source).cloned();
+    let wire_name = found.map_or_else(|| name.to_owned(), |(_, wire_name)| wire_name);
+    let is_locked = |it: &SourceState| {
+        handle.lock().server(&it.source).is_some_and(|server| server.tools.contains_key(&wire_name))
+    };
     ToolSubject {
-        discovery: catalog.discovery(source).cloned(),
+        discovery,
         same: same.map(|it| it.name.clone()).collect(),
-        state: states.into_iter().find(|it| it.source.name.expose() == source),
-        wire_name: found.map_or_else(|| name.to_owned(), |(_, wire_name)| wire_name),
+        is_locked: state.as_ref().is_some_and(is_locked),
+        state,
+        wire_name,
         unavailable,
         entry,
     }
@@ -159,12 +170,23 @@ fn discovery(subject: &ToolSubject) -> Option<ToolLayer> {
         Discovery::Failed(fault) if fault.kind == FaultKind::LockMismatch => {
             stopped("lock", "package", fault.cause.clone(), fault.hint.as_deref().unwrap_or_default())
         }
+        Discovery::Failed(fault) if is_era_refused(subject, fault) => {
+            let asked = subject.source().map(|it| it.era.as_str()).unwrap_or_default();
+            let detail = format!("the entry asks for the era `{asked}`, but {}", fault.message());
+            stopped("capability", "era", detail, "remove `era` from the entry; wharf then asks the server")
+        }
         Discovery::Failed(fault) => {
             let stderr = fault.stderr.lines().next_back().map(|it| format!(" ({it})")).unwrap_or_default();
             let detail = format!("{}{stderr}", fault.message());
             stopped("discovery", "failed", detail, fault.hint.as_deref().unwrap_or_default())
         }
     })
+}
+
+/// Returns whether the server refused the handshake of the only era that its entry allows.
+fn is_era_refused(subject: &ToolSubject, fault: &Fault) -> bool {
+    let is_chosen = subject.source().is_some_and(|it| it.era != EraChoice::Auto);
+    is_chosen && fault.phase == Stage::Handshake && fault.kind == FaultKind::Protocol
 }
 
 fn override_hides(subject: &ToolSubject) -> Option<ToolLayer> {
@@ -190,6 +212,12 @@ fn listing(subject: &ToolSubject) -> ToolLayer {
     }
     match &subject.entry {
         Some(entry) => passed("listing", format!("the server lists `{}`", entry.wire_name)),
+        None if subject.is_locked => stopped(
+            "listing",
+            "vanished",
+            "the lock has the tool, but the server no longer lists it",
+            "ask the operator of the server, or lock it again",
+        ),
         None => stopped(
             "listing",
             "not_listed",
@@ -218,13 +246,10 @@ fn lock(entry: &ToolEntry) -> ToolLayer {
     let Some(differences) = &entry.changed else { return passed("lock", "nothing differs from a lock") };
     let is_new = differences.iter().any(|it| it.kind == crate::lock::DifferenceKind::ToolAdded);
     let code = if is_new { "new" } else { "changed" };
-    let all: Vec<String> = differences.iter().map(|it| it.summary()).collect();
-    let detail = format!("differs from wharf.lock: {}", all.join(", "));
+    let detail = describe_mismatch(entry.config(), differences);
     match &entry.blocked {
         Some(BlockReason::LockMismatch(_)) => {
-            let id = entry.id();
-            let hint = format!("review it with `wharf lock --diff {id}`, then `wharf lock --accept {id}`");
-            stopped("lock", code, detail, &hint)
+            stopped("lock", code, detail, &review_hint(entry.config(), &entry.id()))
         }
         _ => ToolLayer { code: Some(code), ..passed("lock", detail) },
     }
@@ -258,25 +283,37 @@ fn switch(entry: &ToolEntry) -> ToolLayer {
 }
 
 fn offer(entry: &ToolEntry, audience: Audience) -> ToolLayer {
-    match (entry.for_models, audience) {
-        (true, _) => passed("offer", "models may use the tool"),
-        (false, Audience::Client) => ToolLayer {
+    let Some(rule) = keeping_rule(entry) else { return passed("offer", "models may use the tool") };
+    match audience {
+        Audience::Client => ToolLayer {
             code: Some("denied"),
-            ..passed("offer", "`allow` or `deny` keeps the tool from models; other clients may call it")
+            ..passed("offer", format!("{rule} keeps the tool from models; other clients may call it"))
         },
-        (false, Audience::Agent) => stopped(
+        Audience::Agent => stopped(
             "offer",
             "denied",
-            "`allow` or `deny` of the entry keeps the tool from models",
+            format!("{rule} keeps the tool from models"),
             "change `allow` or `deny` of the entry",
         ),
     }
 }
 
+/// Describes the pattern of the entry that keeps a tool from models, if there is one.
+fn keeping_rule(entry: &ToolEntry) -> Option<String> {
+    let matches = |it: &&Glob| it.matches(&entry.wire_name) || it.matches(&entry.name);
+    let denied = entry.config().deny.iter().find(matches).map(|it| format!("'{}' in `deny`", it.as_str()));
+    denied.or_else(|| (!entry.for_models).then(|| "`allow`, which does not name it,".to_owned()))
+}
+
 fn name(entry: &ToolEntry) -> ToolLayer {
-    let detail = format!("shown as `{}`, also callable as `{}`", entry.name, entry.id());
-    let code = entry.renamed.as_ref().map(|_| "renamed");
-    ToolLayer { code, ..passed("name", detail) }
+    let mut detail = format!("shown as `{}`, also callable as `{}`", entry.name, entry.id());
+    let own = entry.renamed.as_deref().unwrap_or(&entry.wire_name);
+    let is_suffixed = entry.name != plain_name(entry.config().prefix.expose(), own);
+    if is_suffixed {
+        detail.push_str("; the suffix keeps it apart from a tool of the same name, or within 64 characters");
+    }
+    let renamed = entry.renamed.as_ref().map(|_| "renamed");
+    ToolLayer { code: if is_suffixed { Some("suffixed") } else { renamed }, ..passed("name", detail) }
 }
 
 fn session(state: &SourceState) -> ToolLayer {

@@ -2,6 +2,7 @@
 
 #![cfg(unix)]
 
+mod accepted_definitions;
 mod calls;
 mod engines;
 mod idempotency;

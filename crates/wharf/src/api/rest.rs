@@ -17,6 +17,7 @@ mod sources;
 mod stats;
 mod token_list;
 mod tools;
+mod why;
 
 use super::{ApiState, json_response, problem::Problem, query::Query, routes::Route, tokens::Principal};
 pub(crate) use call::CALL_RECORD;
@@ -69,7 +70,7 @@ pub(super) async fn respond(
         Route::LockFile => lock::file(shared, query).await,
         Route::AcceptDefinition => lock::accept(shared, request).await,
         Route::WithdrawDefinition => lock::withdraw(shared, segment, query).await,
-        Route::WhyTool => tools::why(shared, segment, &request).await,
+        Route::WhyTool => why::why(shared, segment, &request).await,
         Route::SwitchTool => tools::switch(shared, segment, request).await,
         Route::CallTool => call::run(shared, segment, request).await,
         Route::Calls => calls::list(shared.journal.calls().await, query).await,

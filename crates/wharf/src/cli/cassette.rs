@@ -9,6 +9,9 @@ pub(crate) struct CassetteArgs {
     /// Record calls and model turns in this file, with secrets replaced
     #[arg(long, value_name = "FILE")]
     pub(crate) record: Option<PathBuf>,
+    /// With --record: also write how long each call took
+    #[arg(long, requires = "record")]
+    pub(crate) timings: bool,
     /// Answer from this recording; no server is started, and no model is asked
     #[arg(long, value_name = "FILE")]
     pub(crate) replay: Option<PathBuf>,
@@ -68,6 +71,7 @@ impl ReplayArgs {
         let live = parts.into_iter().filter(|(origin, _)| *origin == AnswerOrigin::Live).map(|(_, it)| it);
         CassetteArgs {
             record: Some(record),
+            timings: false,
             replay: Some(self.cassette.clone()),
             live: live.collect(),
             faults: None,

@@ -32,6 +32,8 @@ pub(crate) struct WhyArgs {
 pub(crate) enum Verdict {
     /// The tool can be called
     Callable,
+    /// The model may call it, after somebody approved the call
+    Asked,
     /// Something stops it
     Hidden,
 }

@@ -4,17 +4,17 @@ use super::listen_error::cannot_listen;
 use crate::{
     cassette_file::read_cassette,
     cassette_server::CassetteServer,
-    cli::{MockArgs, TodoTransport},
+    cli::{ExhaustedAnswer, MockArgs, TodoTransport},
     command_error::CommandError,
     exit::Exit,
     fault_file::read_fault_file,
     output::Output,
     signals::interrupted,
     todo::transports::{self, PortTransport},
+    wire_faults::WireFaults,
 };
-use std::{net::SocketAddr, path::Path, sync::Arc, time::Duration};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 use tokio::{net::TcpListener, runtime};
-use wharf_config::{FaultEffect, FaultRule};
 use wharf_mcp::serve::Service;
 use wharf_runtime::{
     cassette::{CassettePlayer, Exhausted},
@@ -28,7 +28,8 @@ const EXIT_TIMEOUT: Duration = Duration::from_millis(200);
 pub(super) fn run(args: &MockArgs, output: Output) -> Exit {
     let player = match read_cassette(&args.file) {
         Ok(cassette) => {
-            CassettePlayer::new(cassette, if args.miss { Exhausted::Miss } else { Exhausted::Repeat })
+            let misses = args.miss || args.exhausted == ExhaustedAnswer::Miss;
+            CassettePlayer::new(cassette, if misses { Exhausted::Miss } else { Exhausted::Repeat })
         }
         Err(error) => return output.fail(&error),
     };
@@ -36,10 +37,12 @@ pub(super) fn run(args: &MockArgs, output: Output) -> Exit {
         let complaint = format!("the recording has no server '{source}'");
         return output.fail(&CommandError::new("MCPToolNotFoundError", &complaint, Exit::NotFound));
     }
-    let faults = match args.faults.as_deref().map(read_servable_faults).transpose() {
-        Ok(faults) => faults,
+    let rules = match args.faults.as_deref().map(read_fault_file).transpose() {
+        Ok(rules) => rules,
         Err(error) => return output.fail(&error),
     };
+    let faults = rules.map(|it| (FaultInjection::new(it), Arc::new(WireFaults::new())));
+    let wire_faults = faults.as_ref().map(|(_, it)| it.clone());
     let server = CassetteServer::new(Arc::new(player), args.server.as_deref());
     let service = Service::new(server.with_faults(faults));
     let runtime = match runtime::Builder::new_current_thread().enable_all().build() {
@@ -48,18 +51,23 @@ pub(super) fn run(args: &MockArgs, output: Output) -> Exit {
             return output.fail(&CommandError::new("MCPError", &error.to_string(), Exit::InternalError));
         }
     };
-    let served = runtime.block_on(serve(service, args, output));
+    let served = runtime.block_on(serve(service, args, wire_faults, output));
     runtime.shutdown_timeout(EXIT_TIMEOUT);
     served.unwrap_or_else(|complaint| {
         output.fail(&CommandError::new("MCPError", &complaint, Exit::Unavailable))
     })
 }
 
-async fn serve(service: Service<CassetteServer>, args: &MockArgs, output: Output) -> Result<Exit, String> {
+async fn serve(
+    service: Service<CassetteServer>,
+    args: &MockArgs,
+    faults: Option<Arc<WireFaults>>,
+    output: Output,
+) -> Result<Exit, String> {
     let transport = match args.transport {
         TodoTransport::Stdio => {
             return Ok(tokio::select! {
-                exit = transports::serve_stdio(service) => exit,
+                exit = transports::serve_stdio(service, faults) => exit,
                 exit = interrupted() => exit,
             });
         }
@@ -75,18 +83,5 @@ async fn serve(service: Service<CassetteServer>, args: &MockArgs, output: Output
     let listener = TcpListener::bind(&args.listen).await.map_err(unusable)?;
     let url = transport.url(&listener).map_err(unusable)?;
     output.data(&format!("{url}\n"));
-    Ok(transports::serve_port(service, transport, listener, interrupted()).await)
-}
-
-/// Reads faults that a server can inject. One that ends a connection or breaks a frame needs the link of the client.
-fn read_servable_faults(file: &Path) -> Result<FaultInjection, CommandError> {
-    let rules = read_fault_file(file)?;
-    let is_of_link = |it: &&FaultRule| matches!(it.effect, FaultEffect::Disconnect | FaultEffect::Malformed);
-    if let Some(rule) = rules.rules.iter().find(is_of_link) {
-        let kind = rule.effect.as_str();
-        return Err(CommandError::usage(&format!(
-            "`wharf mock` cannot inject `{kind}`\nhelp: use `--replay` and `--faults` of `wharf call`, `run`, `serve` or `stdio`"
-        )));
-    }
-    Ok(FaultInjection::new(rules))
+    Ok(transports::serve_port(service, transport, listener, faults, interrupted()).await)
 }

@@ -49,7 +49,13 @@ impl Recording {
             None => None,
             Some(file) => {
                 let (placeholders, ignore) = (placeholders(&app.plan), app.plan.record.ignore.clone());
-                let options = RecorderOptions { placeholders, ignore, naming, faults: faults.clone() };
+                let options = RecorderOptions {
+                    placeholders,
+                    ignore,
+                    naming,
+                    faults: faults.clone(),
+                    has_timings: args.timings,
+                };
                 let recorder = Recorder::create(file, options);
                 Some(Arc::new(recorder.map_err(|error| cannot_write(file, &error))?))
             }

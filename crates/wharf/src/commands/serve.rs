@@ -89,11 +89,12 @@ async fn serve(
     let journal = journal.traced(telemetry);
     let (replica, session_store) = join_replicas(&mut app, &store, &journal);
     let runtime = started_early.unwrap_or_else(|| app.start());
+    // What operators decided applies before a registered source is listed.
+    let results = prepare(&runtime.handle(), (disabled, accepted), &app, &store);
     plan_owner.start_sources(&app, &runtime);
     let abandoned = journal.clone().record_abandoned(runtime.handle());
     let exporting = export(exporter, runtime.handle());
     let (drain, draining) = watch::channel(false);
-    let results = prepare(&runtime.handle(), (disabled, accepted), &app, &store);
     let shared = (session_store, task_ids, recording.tape());
     let api_options = api_options(&app, &listener, startup.address, tokens, shared);
     let api = Api::new(runtime.handle(), journal, registry.clone(), api_options, draining);

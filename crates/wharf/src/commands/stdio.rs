@@ -11,7 +11,7 @@ use crate::{
     registry::{SourceRegistry, disabled_tools},
     signals::interrupted,
 };
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 use tokio::time;
 use wharf_mcp::serve::{Service, over_streams};
 use wharf_runtime::{Runtime, cassette::ConversationNaming};
@@ -41,7 +41,7 @@ pub(super) async fn run(
     app.keep_results_in_memory(&handle);
     let (telemetry, exporter) = app.telemetry();
     let gateway = Gateway::new(handle.clone(), None, TaskIds::random()).traced(telemetry.clone());
-    let gateway = gateway.with_tool_mode(ToolMode::of(&app.plan.agent.context));
+    let gateway = gateway.with_tool_mode(Arc::new(ToolMode::of(&app.plan.agent.context)));
     let serving = async {
         let service = Service::new(gateway);
         let exit = tokio::select! {

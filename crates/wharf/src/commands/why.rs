@@ -7,7 +7,6 @@ mod rendering;
 use super::{call::can_have_tool, gateway_client::GatewayClient};
 use crate::{
     app::App,
-    caller_role::role_layer,
     cli::{Verdict, WhyArgs},
     command_error::CommandError,
     environment::Token,
@@ -15,13 +14,15 @@ use crate::{
     output::Output,
     recent_calls::add_recent_calls,
     tool_cache::ToolCache,
+    why_layers::{ask_layer, role_layer},
 };
 use rendering::to_text;
 use serde_json::Value;
 use uuid::Uuid;
+use wharf_agent::RunRules;
 use wharf_mcp::session::List;
 use wharf_runtime::{
-    Handle,
+    Catalog, Handle,
     why::{Audience, ToolExplanation, explain_tool},
 };
 use wharf_store::{Location, Store};
@@ -68,6 +69,7 @@ async fn explain(
             let sources = &app.plan.sources;
             let connections = app.connect(|it| can_have_tool(it, &args.tool, sources), &[List::Tools]).await;
             let mut explanation = explain_tool(&connections.handle, &args.tool, audience);
+            add_approval(&mut explanation, app, &connections.catalog, audience);
             add_journal(&mut explanation, app, &connections.handle).await;
             connections.close().await;
             explanation
@@ -77,6 +79,16 @@ async fn explain(
         explanation.add_layer("override", role_layer(&name, role));
     }
     Ok(explanation)
+}
+
+/// Adds whether a call of the model needs approval.
+fn add_approval(explanation: &mut ToolExplanation, app: &App, catalog: &Catalog, audience: Audience) {
+    let Some(tool) = catalog.tool(&explanation.tool_id).filter(|_| audience == Audience::Agent) else {
+        return;
+    };
+    let (configured, operator) = (app.plan.agent.approval.clone(), app.agent_policy.approval.clone());
+    let rules = RunRules { configured, operator, ..RunRules::default() };
+    explanation.add_layer("switch", ask_layer(&rules, tool));
 }
 
 /// Returns the role of a token of wharf.toml.
@@ -130,9 +142,13 @@ fn print(explanation: &Value, output: Output) {
 
 fn exit(explanation: &Value, expected: Option<Verdict>) -> Exit {
     let is_stopped = explanation["verdict"] == "stopped";
-    match expected {
-        Some(Verdict::Hidden) if is_stopped => Exit::Success,
-        Some(Verdict::Callable) | None if !is_stopped => Exit::Success,
-        _ => Exit::ToolError,
-    }
+    let mut layers = explanation["layers"].as_array().into_iter().flatten();
+    let is_asked = layers.any(|it| it["layer"] == "ask" && it["code"] == "asked");
+    let is_expected = match expected {
+        None => !is_stopped,
+        Some(Verdict::Callable) => !is_stopped && !is_asked,
+        Some(Verdict::Asked) => !is_stopped && is_asked,
+        Some(Verdict::Hidden) => is_stopped,
+    };
+    if is_expected { Exit::Success } else { Exit::ToolError }
 }

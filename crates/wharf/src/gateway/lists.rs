@@ -54,8 +54,9 @@ impl Gateway {
         if fresh.is_over() {
             self.handle.refresh_expired(list);
         }
-        let searching = (list == List::Tools && self.tool_mode.is_search(request.http.as_deref(), &catalog))
-            .then_some(&*self.tool_mode);
+        let searching = (list == List::Tools
+            && self.tool_mode.is_search(client, request.http.as_deref(), &catalog))
+        .then_some(&*self.tool_mode);
         let written = self.lists.of(&catalog, list, self.handle.has_handles_for(VIA), searching);
         Ok(match client.terms().era {
             Era::Modern => serve::complete_list(&written, fresh.left(), fresh.shared, &self.about),

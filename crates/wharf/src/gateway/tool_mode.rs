@@ -1,12 +1,16 @@
 //! Which tools a client is shown: all of them, or a few and a tool that finds the others. It changes what is listed, never
 //! what may be called.
 
-use super::{Gateway, client_request::ClientRequest, invalid, lists::ListCache};
+use super::{Gateway, client_request::ClientRequest, invalid, lists::ListCache, session_modes::SessionModes};
 use http::request::Parts;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 use wharf_config::{ClientTools, ContextSettings, Glob, NamedToken};
-use wharf_mcp::{Raw, RpcError, serve::http::Owner};
+use wharf_mcp::{
+    Raw, RpcError,
+    serve::{Client, http::Owner},
+    session::Era,
+};
 use wharf_runtime::{
     Catalog,
     catalog::ToolEntry,
@@ -22,13 +26,14 @@ pub(crate) struct ToolMode {
     pins: Vec<Glob>,
     /// Modes of principals, by name.
     principals: BTreeMap<String, ClientTools>,
+    sessions: Arc<SessionModes>,
 }
 
 impl ToolMode {
     pub(crate) fn of(settings: &ContextSettings) -> ToolMode {
         let principals = BTreeMap::new();
         let (clients, pins) = (Some(settings.clients), settings.pin.clone());
-        ToolMode { clients, budget: settings.tool_budget, pins, principals }
+        ToolMode { clients, budget: settings.tool_budget, pins, principals, sessions: Arc::default() }
     }
 
     /// Adds the modes that wharf.toml gives to tokens.
@@ -37,10 +42,27 @@ impl ToolMode {
         ToolMode { principals: modes.collect(), ..self }
     }
 
-    /// Returns whether a client searches for tools: its address says so, its token, or the settings.
-    pub(super) fn is_search(&self, http: Option<&Parts>, catalog: &Catalog) -> bool {
+    /// Returns whether a client searches for tools: its address says so, its token, or the settings. A session keeps its
+    /// mode, whatever happens to the catalog.
+    pub(super) fn is_search(&self, client: &Client, http: Option<&Parts>, catalog: &Catalog) -> bool {
+        match client.terms().era {
+            Era::Legacy => self.sessions.keep(client.number(), || self.is_search_now(http, catalog)),
+            Era::Modern => self.is_search_now(http, catalog),
+        }
+    }
+
+    fn is_search_now(&self, http: Option<&Parts>, catalog: &Catalog) -> bool {
         let asked = http.and_then(|it| it.uri.query()).and_then(asked_mode);
         let principal = http.and_then(|it| it.extensions.get::<Owner>()).map(|it| &*it.0);
+        self.searches(asked, principal, catalog)
+    }
+
+    /// Returns whether a client of this principal searches for tools, unless its address says otherwise.
+    pub(crate) fn is_search_for(&self, principal: &str, catalog: &Catalog) -> bool {
+        self.searches(None, Some(principal), catalog)
+    }
+
+    fn searches(&self, asked: Option<ClientTools>, principal: Option<&str>, catalog: &Catalog) -> bool {
         let of_token = principal.and_then(|it| self.principals.get(it).copied());
         match asked.or(of_token).or(self.clients).unwrap_or(ClientTools::All) {
             ClientTools::All => false,
@@ -57,7 +79,7 @@ impl ToolMode {
     }
 
     /// Returns whether a tool is listed although the client searches.
-    pub(super) fn is_pinned(&self, tool: &ToolEntry) -> bool {
+    pub(crate) fn is_pinned(&self, tool: &ToolEntry) -> bool {
         self.pins.iter().any(|it| it.matches(&tool.id()))
     }
 
@@ -96,11 +118,12 @@ impl Gateway {
     pub(super) fn search_tools(
         &self,
         client_request: &mut ClientRequest,
+        client: &Client,
         http: Option<&Parts>,
     ) -> Result<Option<Raw>, RpcError> {
         let catalog = self.handle.catalog();
         let is_search = |it: &str| matches!(it, FIND_TOOLS | CALL_TOOL);
-        if !is_search(&client_request.name) || !self.tool_mode.is_search(http, &catalog) {
+        if !is_search(&client_request.name) || !self.tool_mode.is_search(client, http, &catalog) {
             return Ok(None);
         }
         if client_request.name == FIND_TOOLS {

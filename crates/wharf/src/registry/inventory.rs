@@ -1,6 +1,6 @@
 //! Stores the tools and the health of sources in the database whenever they change.
 
-use super::SourceRegistry;
+use super::{SourceRegistry, first_use::accept_first_listing};
 use sha2::{Digest, Sha256};
 use std::{
     collections::{BTreeMap, HashMap},
@@ -172,7 +172,8 @@ async fn store_listed_tools(
         return Ok(());
     }
     let id = registered.running(source).map(|it| it.row.id.as_str());
-    registry.inventory().store_tools(source, id, &ListedTools::of(source, &catalog)).await
+    registry.inventory().store_tools(source, id, &ListedTools::of(source, &catalog)).await?;
+    accept_first_listing(registry, handle, &catalog, source).await
 }
 
 /// Stores the health of one registered source, or of all.

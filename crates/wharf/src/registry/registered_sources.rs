@@ -147,7 +147,7 @@ impl RegistrationState {
         match restored {
             Some(it) if !it.missing.is_empty() => RegistrationState::MissingVariables(it.missing),
             Some(it) => it.source.map_or_else(unusable, |source| {
-                RegistrationState::Ready(Box::new(with_row_settings(source, row)))
+                RegistrationState::Ready(Box::new(with_row_settings(source, row, shared)))
             }),
             None => {
                 let first = diagnostics.items().first();
@@ -192,7 +192,7 @@ impl RegistrationState {
         }
         let missing = RegistrationState::MissingVariables(restored.missing);
         let source = restored.source.ok_or_else(|| fault(&missing))?;
-        let source = with_row_settings(source, row);
+        let source = with_row_settings(source, row, shared);
         match source.lifecycle {
             Lifecycle::Transient => Ok(source),
             Lifecycle::Singleton => Err(CallValuesError::Invalid(
@@ -229,10 +229,11 @@ fn unusable() -> RegistrationState {
     )
 }
 
-/// Applies name and lifecycle of the row, which take precedence over the definition.
-fn with_row_settings(mut source: Source, row: &SourceRow) -> Source {
+/// Applies name and lifecycle of the row, which take precedence over the definition, and the operator's lock settings.
+fn with_row_settings(mut source: Source, row: &SourceRow, shared: &RegistryState) -> Source {
     source.name = MaskedString::plain(&row.name);
     source.lifecycle = Lifecycle::parse(&row.lifecycle).unwrap_or(source.lifecycle);
+    source.lock = shared.lock.settings();
     source
 }
 

@@ -5,12 +5,17 @@
 use crate::{
     exit::Exit,
     http_server::{ConnectionHandle, WebSocketUpgrade, accept, guard, serve_http},
+    wire_faults::{FaultyStream, WireFaults},
 };
 use bytes::Bytes;
 use http::{Request, Response, StatusCode};
 use http_body_util::{BodyExt, Empty};
 use hyper::body::Incoming;
-use std::{future::ready, io};
+use std::{
+    future::{pending, ready},
+    io,
+    sync::Arc,
+};
 use tokio::net::TcpListener;
 use wharf_mcp::serve::{
     Handler, Service,
@@ -38,10 +43,20 @@ impl PortTransport {
     }
 }
 
-/// Serves the parent process until it closes our stdin.
-pub(crate) async fn serve_stdio<H: Handler>(service: Service<H>) -> Exit {
-    // A client that disconnects is not an error.
-    let _ = over_streams(service, tokio::io::stdin(), tokio::io::stdout()).await;
+/// Serves the parent process until it closes our stdin, or an injected fault ends the connection.
+pub(crate) async fn serve_stdio<H: Handler>(service: Service<H>, faults: Option<Arc<WireFaults>>) -> Exit {
+    let stdout = FaultyStream::new(tokio::io::stdout(), faults.clone());
+    let ended = async {
+        match &faults {
+            Some(faults) => faults.ended().await,
+            None => pending().await,
+        }
+    };
+    tokio::select! {
+        // A client that disconnects is not an error.
+        _ = over_streams(service, tokio::io::stdin(), stdout) => {}
+        () = ended => {}
+    }
     Exit::Success
 }
 
@@ -50,6 +65,7 @@ pub(crate) async fn serve_port<H: Handler>(
     service: Service<H>,
     transport: PortTransport,
     listener: TcpListener,
+    faults: Option<Arc<WireFaults>>,
     shutdown: impl Future<Output = Exit>,
 ) -> Exit {
     let options = HttpOptions { guard: guard(&listener), ..HttpOptions::default() };
@@ -68,6 +84,7 @@ pub(crate) async fn serve_port<H: Handler>(
                 }
             };
             accept(listener, shutdown, move |stream, shutdown_signal| {
+                let stream = FaultyStream::new(stream, faults.clone());
                 serve_http(stream, shutdown_signal, respond.clone())
             })
             .await
@@ -78,6 +95,7 @@ pub(crate) async fn serve_port<H: Handler>(
                 ready(websocket(service.clone(), &guard, request, connection_handle))
             };
             accept(listener, shutdown, move |stream, shutdown_signal| {
+                let stream = FaultyStream::new(stream, faults.clone());
                 serve_http(stream, shutdown_signal, respond.clone())
             })
             .await

@@ -76,10 +76,6 @@ async fn rules_that_cannot_be_used_are_reported_with_their_line() {
         .wharf("call own:echo path=a --faults nowhere.yaml")
         .await
         .check(2, "nowhere.yaml cannot be used");
-    workspace.wharf("call own:echo path=a.txt --record a.jsonl").await.check(0, "a.txt");
-    write_faults(&workspace, "- {tool: '*', kind: malformed}\n");
-    let mock = workspace.wharf("mock a.jsonl --faults faults.yaml").await;
-    mock.check(2, "`wharf mock` cannot inject `malformed`");
 }
 
 #[tokio::test]

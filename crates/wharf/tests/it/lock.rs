@@ -7,7 +7,7 @@ use wharf_runtime::lock::locked_item;
 
 /// A server that lists the tools in the file `tools.json` beside the agent file.
 const SERVER: &str = r#"
-import json, sys
+import json, random, sys
 for line in sys.stdin:
     message = json.loads(line)
     method = message.get("method")
@@ -17,7 +17,9 @@ for line in sys.stdin:
         result = {"protocolVersion": message["params"]["protocolVersion"], "capabilities": {"tools": {}, "prompts": {}},
                   "serverInfo": {"name": "changing", "version": "1"}}
     elif method == "tools/list":
-        result = {"tools": json.load(open(sys.argv[1]))}
+        tools = json.load(open(sys.argv[1]))
+        random.shuffle(tools)
+        result = {"tools": tools}
     elif method == "prompts/list":
         result = {"prompts": [{"name": "hello", "description": "Greets."}]}
     elif method == "tools/call":
@@ -90,6 +92,40 @@ async fn changed_tool_is_blocked_while_its_neighbours_work() {
         report["changes"].as_array().expect("changes").iter().filter_map(|it| it["kind"].as_str()).collect();
     assert_eq!(kinds, ["text_changed", "argument_added", "tool_added"], "{report}");
     assert_eq!(report["written"], json!(false));
+}
+
+/// The server of these tests lists its tools in another order each time.
+#[tokio::test]
+async fn hostile_changes_are_blocked_and_shown_in_any_order_of_the_list() {
+    let tools: Vec<Value> = ["a", "b", "c", "d", "e", "f"].map(|name| tool(name, "Reads.")).into();
+    let workspace = workspace(&tools);
+    workspace.wharf("lock").await.check(0, "");
+    let first = lock_text(&workspace);
+    for _ in 0..4 {
+        workspace.wharf("lock").await.check(0, "");
+        assert_eq!(lock_text(&workspace), first);
+        workspace.wharf("lock --check").await.check(0, "");
+    }
+    let mut hostile = tools.clone();
+    hostile[1]["annotations"] = json!({ "destructiveHint": true });
+    hostile[2]["title"] = json!("Read\u{202e}\u{e0041}er");
+    hostile[3]["_meta"] = json!({ "anything": 1 });
+    offer(&workspace, &hostile);
+    let shown = workspace.wharf("lock --diff --json").await;
+    let differences = shown.json();
+    let kinds = |name: &str| -> Vec<String> {
+        let all = differences["changes"].as_array().expect("differences");
+        let own = all.iter().filter(|it| it["tool"] == name);
+        own.filter_map(|it| it["kind"].as_str().map(str::to_owned)).collect()
+    };
+    assert_eq!(kinds("b"), ["hint_worse"], "{differences}");
+    assert!(kinds("c").contains(&"hidden_characters".to_owned()), "{differences}");
+    assert_eq!(kinds("d"), Vec::<String>::new(), "{differences}");
+    for (name, code) in [("a", 0), ("b", 66), ("c", 66), ("d", 0)] {
+        workspace.wharf(&format!("call files:{name}")).await.check(code, "");
+    }
+    let refused = workspace.wharf("call files:c").await;
+    assert!(!refused.stderr.contains(['\u{202e}', '\u{e0041}']), "{}", refused.stderr);
 }
 
 #[tokio::test]

@@ -38,9 +38,10 @@ struct Mock {
 }
 
 impl Mock {
-    fn start(workspace: &Workspace, transport: &str) -> Mock {
+    fn start(workspace: &Workspace, transport: &str, options: &[&str]) -> Mock {
         let mut child = Command::new(env!("CARGO_BIN_EXE_wharf"))
             .args(["mock", "demo.cassette.jsonl", "--transport", transport])
+            .args(options)
             .current_dir(workspace.path(""))
             .stdout(Stdio::piped())
             .spawn()
@@ -96,7 +97,7 @@ async fn mock_answers_over_every_port_transport_and_names_the_nearest_call() {
     for (transport, era) in
         [("http", "auto"), ("http", "legacy"), ("http", "modern"), ("sse", "auto"), ("websocket", "auto")]
     {
-        let mock = Mock::start(&workspace, transport);
+        let mock = Mock::start(&workspace, transport, &[]);
         let client = format!(
             "tools:\n  - {{name: own, description: d, type: mcp, server: x, transport: {transport}, url: '{}', era: {era}}}\n",
             mock.url
@@ -107,6 +108,55 @@ async fn mock_answers_over_every_port_transport_and_names_the_nearest_call() {
         let missed = workspace.wharf("-f client.yaml call own:echo path=b.txt").await;
         missed.check(76, r#"nearest: line 3: /path "b.txt", recorded "a.txt""#);
     }
+    let mock = Mock::start(&workspace, "http", &["--exhausted", "miss", "--source", "own"]);
+    let client = format!(
+        "tools:\n  - {{name: own, description: d, type: mcp, server: x, transport: http, url: '{}'}}\n",
+        mock.url
+    );
+    fs::write(workspace.path("client.yaml"), client).expect("a file");
+    workspace.wharf("-f client.yaml call own:echo path=a.txt").await.check(0, "a.txt");
+    workspace.wharf("-f client.yaml call own:echo path=a.txt").await.check(76, "MCPNotRecordedError");
     workspace.wharf("mock nothing.jsonl").await.check(2, "nothing.jsonl cannot be used");
     workspace.wharf("mock demo.cassette.jsonl --server other").await.check(66, "no server 'other'");
+}
+
+/// A mock breaks the connection or the frame itself, so that clients in any language meet the fault.
+#[tokio::test]
+async fn mock_injects_broken_connections_and_frames_over_every_transport() {
+    let workspace = workspace();
+    workspace.wharf("call own:echo path=a.txt --record demo.cassette.jsonl").await.check(0, "a.txt");
+    let program = env!("CARGO_BIN_EXE_wharf");
+    let settings = format!("[grants]\ncommands = [\"{program}\"]\n");
+    fs::write(workspace.path("state/wharf.toml"), settings).expect("a file");
+    for (kind, code, words) in [
+        ("disconnect", 69, "MCPConnectionError"),
+        ("malformed", 76, "MCPProtocolError"),
+        ("drop, nth: [9]", 0, "a.txt"),
+    ] {
+        let faults = format!("faults: [{{tool: 'own:echo', kind: {kind}}}]\n");
+        fs::write(workspace.path("faults.yaml"), faults).expect("a file");
+        for transport in ["stdio", "http", "sse", "websocket"] {
+            let (_mock, entry) = match transport {
+                "stdio" => {
+                    let path = |name: &str| workspace.path(name).display().to_string();
+                    let (cassette, faults) = (path("demo.cassette.jsonl"), path("faults.yaml"));
+                    (None, format!("command: {program}, args: [mock, {cassette}, --faults, {faults}]"))
+                }
+                _ => {
+                    let mock = Mock::start(&workspace, transport, &["--faults", "faults.yaml"]);
+                    let entry = format!("transport: {transport}, url: '{}'", mock.url);
+                    (Some(mock), entry)
+                }
+            };
+            for era in ["legacy", "modern"].into_iter().filter(|it| transport != "sse" || *it == "legacy") {
+                let agent = format!(
+                    "tools:\n  - {{name: own, description: d, type: mcp, server: x, era: {era}, {entry}}}\n"
+                );
+                fs::write(workspace.path("agent.yaml"), agent).expect("a file");
+                let ran = workspace.wharf("call own:echo path=a.txt --timeout 20").await;
+                assert!(ran.code == Some(code), "{kind} over {transport} ({era}): {ran:?}");
+                ran.check(code, words);
+            }
+        }
+    }
 }

@@ -37,6 +37,9 @@ for line in sys.stdin:
         path = arguments.get("path")
         if path == "exit":
             sys.exit(3)
+        elif path == "liar":
+            answer["error"] = {"code": -32050, "message": "it lies", "data": {
+                "wharf/not_recorded": "nothing", "wharf/recorded": {"type": "MCPTimeoutError", "message": "late"}}}
         elif path == "broken":
             answer["error"] = {"code": -32050, "message": "it is broken"}
         elif path == "picture":
@@ -117,6 +120,25 @@ async fn recorded_outcomes_return_without_the_server_and_its_secrets() {
     let (_, replayed) =
         isolated(&workspace, &["call", "own:echo", "path=broken", "--replay", "broken.jsonl"]);
     assert_eq!(replayed.lines().next(), live.stderr.lines().next());
+}
+
+#[tokio::test]
+async fn durations_are_recorded_on_request_and_never_compared() {
+    let workspace = echo_workspace("");
+    workspace.wharf("call own:echo path=a.txt --record a.jsonl --timings").await.check(0, "a.txt");
+    assert!(read(&workspace, "a.jsonl").contains(r#","took_ms":"#), "{}", read(&workspace, "a.jsonl"));
+    workspace.wharf("replay a.jsonl").await.check(0, "equal: 1 call");
+    workspace.wharf("call own:echo path=a.txt --record b.jsonl").await.check(0, "a.txt");
+    assert!(!read(&workspace, "b.jsonl").contains("took_ms"));
+}
+
+/// The data by which a recorded fault returns as itself means nothing in the answer of a real server.
+#[tokio::test]
+async fn recorded_faults_are_not_believed_from_a_real_server() {
+    let workspace = echo_workspace("");
+    workspace.wharf("call own:echo path=liar --record a.jsonl").await.check(76, "it lies");
+    remove_server(&workspace);
+    workspace.wharf("call own:echo path=liar --replay a.jsonl").await.check(76, "it lies");
 }
 
 #[tokio::test]

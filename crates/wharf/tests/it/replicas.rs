@@ -3,6 +3,7 @@
 
 mod breakers;
 mod console_sessions;
+mod first_use;
 mod killed;
 mod outage;
 mod puppet;

@@ -1,6 +1,7 @@
 //! Tests result handles: what the model and clients get instead of a large result, and what they do with it.
 
 mod gateway;
+mod queries;
 
 use crate::{chat::agent_file, servers::workspace::program};
 use scripted_model::{Reply, ScriptedModel, Wire};

@@ -63,6 +63,8 @@ async fn every_mistake_in_a_scenario_is_reported_with_its_line() {
         ("cassette: a.jsonl\nmessage: a\ncalls: []\n", "T-03"),
         ("message: a\n", "T-02"),
         ("cassette: a.jsonl\nmessage: a\nexpects: {}\n", "did you mean 'expect'?"),
+        ("cassette: a.jsonl\nmessage: a\nexpects: {}\n", "T-01"),
+        ("cassette: a.jsonl\nmessage: a\nexpect: {anser: {}}\n", "T-01"),
         ("cassette: a.jsonl\nmessage: a\nexpect: {answer: {matches: '('}}\n", "T-04"),
         (
             "cassette: a.jsonl\nmessage: a\nexpect: {calls: [{tool: a, arguments: {b: {matches: '['}}}]}\n",

@@ -177,6 +177,33 @@ fn clients_that_search_see_few_tools_and_can_call_all() {
     }
 }
 
+/// A client of the handshake era that began to search goes on, although its later requests do not say so.
+#[test]
+fn session_keeps_its_tool_mode() {
+    let server = Server::start(&[]);
+    let token = format!("Authorization: Bearer {}", server.token);
+    let accept = "Accept: application/json, text/event-stream";
+    let post = |path: &str, session: Option<&str>, body: Value| {
+        let session = session.map(|it| format!("Mcp-Session-Id: {it}"));
+        let mut headers = vec![token.as_str(), accept, "Content-Type: application/json"];
+        headers.extend(session.as_deref());
+        server.raw("POST", path, &headers, Some(&body))
+    };
+    let params = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "c", "version": "1" } });
+    let begin = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params });
+    for (path, count) in [("/mcp?tools=search", 2), ("/mcp", 5)] {
+        let opened = post(path, None, begin.clone());
+        let header = opened.lines().find(|it| it.to_ascii_lowercase().starts_with("mcp-session-id:"));
+        let session = header.and_then(|it| it.split_once(':')).expect("a session").1.trim().to_owned();
+        post(path, Some(&session), json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
+        let list = json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/list" });
+        for path in [path, "/mcp", "/mcp?tools=all", "/mcp?tools=search"] {
+            let listed = post(path, Some(&session), list.clone());
+            assert_eq!(listed.matches("\"inputSchema\"").count(), count, "{path}: {listed}");
+        }
+    }
+}
+
 #[test]
 fn tool_search_page_has_a_valid_example() {
     let page = include_str!("../../../../docs/tool-search.md");

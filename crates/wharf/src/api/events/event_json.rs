@@ -46,6 +46,7 @@ pub(super) fn event(event: &Event, handle: &Handle) -> Value {
             json!({ "tool_id": truncate(tool_id), "state": state, "hash": hash })
         }
         EventKind::FaultInjected { rule } => json!({ "rule": rule }),
+        EventKind::ResultStored { id, bytes } => json!({ "id": id, "bytes": bytes }),
         EventKind::Missed(count) => json!({ "events": count }),
         _ => json!({}),
     };

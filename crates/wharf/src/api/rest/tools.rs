@@ -6,10 +6,7 @@ use crate::{
         ApiState, body, json_response,
         problem::Problem,
         query::{self, Query},
-        tokens::Principal,
     },
-    caller_role::role_layer,
-    recent_calls::add_recent_calls,
     registry::Inventory,
 };
 use http::{Request, StatusCode};
@@ -19,7 +16,6 @@ use std::{
     sync::Arc,
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
-use wharf_config::Role;
 use wharf_mcp::Raw;
 use wharf_runtime::{
     Catalog,
@@ -27,7 +23,6 @@ use wharf_runtime::{
     lock::Difference,
     time_format::rfc3339,
     views,
-    why::{Audience, explain_tool},
 };
 use wharf_store::ListedTool;
 
@@ -78,32 +73,6 @@ pub(super) async fn definitions(shared: &ApiState, id: &str, query: Option<&str>
         last_seen = first_seen;
     }
     Ok(query::list(items, None))
-}
-
-/// Explains whether a tool can be called.
-pub(super) async fn why(shared: &ApiState, id: &str, request: &Request<Incoming>) -> HandlerResult {
-    let query = Query::read(request.uri().query(), &["for", "principal"])?;
-    let audience = query.choice("for", &[("client", Audience::Client), ("agent", Audience::Agent)])?;
-    let asking = request.extensions().get::<Arc<Principal>>().cloned().ok_or_else(Problem::unauthorized)?;
-    let principal = match query.text("principal").filter(|it| **it != *asking.name) {
-        None => query.text("principal").map(|_| asking),
-        Some(name) => {
-            asking.require_role(Role::Operator)?;
-            let found = shared.tokens.find(|it| *it.name == *name);
-            Some(found.ok_or_else(|| Problem::not_found("principal", name))?)
-        }
-    };
-    let mut explanation = explain_tool(&shared.handle, id, audience.unwrap_or_default());
-    if explanation.is_unknown {
-        return Err(Problem::not_found("tool", id));
-    }
-    if let Some(principal) = principal {
-        explanation.add_layer("override", role_layer(&principal.name, principal.role));
-    }
-    if !shared.journal.status().is_away() {
-        add_recent_calls(&mut explanation, shared.journal.calls().await, &shared.handle).await;
-    }
-    Ok(json_response(StatusCode::OK, explanation.to_json()))
 }
 
 /// Enables or disables a tool and stores the change.
@@ -172,7 +141,7 @@ fn tool(entry: &ToolEntry, inventory: &Inventory) -> Raw {
 }
 
 /// Converts microseconds since 1970.
-fn time(micros: i64) -> SystemTime {
+pub(super) fn time(micros: i64) -> SystemTime {
     UNIX_EPOCH + Duration::from_micros(u64::try_from(micros).unwrap_or_default())
 }
 

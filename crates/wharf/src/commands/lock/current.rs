@@ -7,9 +7,9 @@ use crate::{
     exit::Exit,
 };
 use std::collections::BTreeMap;
-use wharf_config::{LockFile, LockedIdentity, LockedItem, LockedServer, PackageKind};
+use wharf_config::{LockFile, LockedIdentity, LockedServer, PackageKind};
 use wharf_mcp::session::{Era, List};
-use wharf_runtime::{installed_package, lock::locked_item, secret_in_lock};
+use wharf_runtime::{installed_package, secret_in_lock};
 
 /// The current state of the servers.
 pub(super) struct CurrentLock {
@@ -50,13 +50,7 @@ pub(super) async fn read_all(app: &App, is_wanted: impl Fn(&str) -> bool) -> Con
 
 /// Returns what a connected server offers, in the form of a lock file.
 pub(super) async fn locked_server(connected: &ConnectedSource, connections: &Connections) -> LockedServer {
-    let catalog = &connections.catalog;
     let ConnectedSource { source, status, .. } = connected;
-    let tools = catalog.tools.iter().filter(|it| connected.is_named(&it.source));
-    let prompts = catalog.prompts.iter().filter(|it| connected.is_named(&it.source));
-    let templates = catalog.templates.iter().filter(|it| connected.is_named(&it.source));
-    let item =
-        |name: &str, raw: &wharf_mcp::Raw| -> (String, LockedItem) { (name.to_owned(), locked_item(raw)) };
     let described = |key: &str| {
         let text = status.server.as_ref().and_then(|it| it.member(key));
         text.and_then(|it| it.decode::<String>().ok()).unwrap_or_default()
@@ -74,9 +68,7 @@ pub(super) async fn locked_server(connected: &ConnectedSource, connections: &Con
             protocol: status.version.clone().unwrap_or_default(),
             instructions: status.instructions.as_deref().map(str::to_owned),
         },
-        tools: tools.map(|it| item(&it.wire_name, &it.listed)).collect(),
-        prompts: prompts.map(|it| item(&it.prompt.name, &it.prompt.raw)).collect(),
-        templates: templates.map(|it| item(&it.item.uri_template, &it.item.raw)).collect(),
+        ..connections.catalog.locked_definitions(source.name.expose())
     }
 }
 

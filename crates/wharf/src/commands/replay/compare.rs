@@ -69,11 +69,15 @@ fn by_conversation(cassette: &Cassette) -> BTreeMap<String, Vec<ComparedEvent>> 
                 let event = ComparedEvent { line: call.line, shown, content, miss };
                 conversations.entry(call.conversation).or_default().push(event);
             }
+            // A replay sends the recorded message, so nothing asks for the prompts and resources in it again.
+            CassetteLine::Step(step) if matches!(step.kind, StepKind::Prompt | StepKind::Read) => {}
             CassetteLine::Step(step) => {
                 let shown = match step.kind {
                     StepKind::Input => "the message of the user",
                     StepKind::Model => "the turn of the model",
                     StepKind::Approval => "the decision about a call",
+                    StepKind::Prompt => "the prompt",
+                    StepKind::Read => "the resource",
                 };
                 let content = json!({ step.kind.as_str(): step.body });
                 let event = ComparedEvent { line: step.line, shown: shown.to_owned(), content, miss: None };

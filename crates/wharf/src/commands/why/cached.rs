@@ -95,16 +95,20 @@ fn hidden(source: &Source, wire_name: &str) -> ToolLayer {
 }
 
 fn offer(source: &Source, wire_name: &str, audience: Audience) -> ToolLayer {
-    let is_offered = (source.allow.is_empty() || source.allow.iter().any(|it| it.matches(wire_name)))
-        && !source.deny.iter().any(|it| it.matches(wire_name));
-    match (is_offered, audience) {
-        (true, _) => layer("offer", None, "models may use the tool"),
-        (false, Audience::Client) => {
-            layer("offer", None, "`allow` or `deny` keeps the tool from models; other clients may call it")
+    let denied = source.deny.iter().find(|it| it.matches(wire_name));
+    let is_allowed = source.allow.is_empty() || source.allow.iter().any(|it| it.matches(wire_name));
+    let rule = match denied {
+        Some(glob) => format!("'{}' in `deny`", glob.as_str()),
+        None if is_allowed => return layer("offer", None, "models may use the tool"),
+        None => "`allow`, which does not name it,".to_owned(),
+    };
+    match audience {
+        Audience::Client => {
+            layer("offer", None, format!("{rule} keeps the tool from models; other clients may call it"))
         }
-        (false, Audience::Agent) => ToolLayer {
+        Audience::Agent => ToolLayer {
             hint: Some("change `allow` or `deny` of the entry".to_owned()),
-            ..layer("offer", Some("denied"), "`allow` or `deny` of the entry keeps the tool from models")
+            ..layer("offer", Some("denied"), format!("{rule} keeps the tool from models"))
         },
     }
 }

@@ -15,7 +15,7 @@ pub(super) fn mcp(server: &Server, method: &str, params: Value) -> Value {
     ] {
         params["_meta"][name] = value;
     }
-    let name = params["name"].as_str().map(|it| format!("Mcp-Name: {it}"));
+    let name = params["name"].as_str().or(params["uri"].as_str()).map(|it| format!("Mcp-Name: {it}"));
     let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
     let (token, method) =
         (format!("Authorization: Bearer {}", server.token), format!("Mcp-Method: {method}"));

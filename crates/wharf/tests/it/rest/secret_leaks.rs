@@ -97,7 +97,22 @@ fn check(args: &[&str]) -> TempDir {
     );
     let (_, calls) = server.ask("GET", "/api/v1/calls", None);
     assert!(calls["items"].to_string().contains("***"), "{calls}");
-    for path in ["calls", "sources", "tools", "connections", "breakers", "sources/near"] {
+    let paths = [
+        "calls",
+        "sources",
+        "tools",
+        "connections",
+        "breakers",
+        "sources/near",
+        "lock",
+        "results",
+        "conversations",
+        "tools/near:slow/why",
+        "tools/near:slow/why?for=agent",
+        "tools/Far%20MCP:slow/why",
+        "tools/near:slow/definitions",
+    ];
+    for path in paths {
         check_no_canary(path, &server.ask("GET", &format!("/api/v1/{path}"), None).1.to_string());
     }
     check_no_canary("metrics", &server.text("/metrics"));

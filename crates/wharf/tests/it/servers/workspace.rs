@@ -30,6 +30,7 @@ pub(crate) struct Workspace {
 }
 
 /// Output and exit code of the program.
+#[derive(Debug)]
 pub(crate) struct RunOutput {
     typed: String,
     pub(crate) code: Option<i32>,

@@ -7,6 +7,7 @@ use super::{
     refreshing::{StoredTools, wait_until_listed},
 };
 use crate::{
+    accepted_definitions::accepted_definitions,
     api::{ApiState, body, json_response, no_content, problem::Problem, query::Query},
     registry::{RegistrationState, RegistryError, SourceChange, disabled_tools},
 };
@@ -86,9 +87,12 @@ pub(in crate::api::rest) async fn remove(
         let entry = state.registry.remove(&id_or_name).await.map_err(refusal_problem)?;
         let id = entry.row.id.as_str();
         tracing::info!(target: "wharf::sources", id, source = entry.row.name, "source removed");
-        // The disabled tools of the source were deleted with it, so the runtime reloads the list.
-        let off = disabled_tools(state.journal.store()).await.map_err(|it| refusal_problem(it.into()))?;
+        // The disabled tools and accepted definitions of the source were deleted with it, so the runtime reloads both.
+        let store = state.journal.store();
+        let off = disabled_tools(store).await.map_err(|it| refusal_problem(it.into()))?;
         state.handle.set_disabled_tools(off);
+        let accepted = accepted_definitions(store).await.map_err(|it| refusal_problem(it.into()))?;
+        state.handle.set_accepted_definitions(accepted);
         Ok(no_content())
     };
     run_detached(shared, work).await
