@@ -1,7 +1,7 @@
 //! Settings of the agent's loop: limits of a run, approval rules, context and the format of the answer. And what the
 //! operator allows all agents.
 
-use crate::{glob::Glob, keywords::keywords};
+use crate::{breaker_policy::BreakerPolicy, glob::Glob, keywords::keywords};
 use serde_json::Value;
 use std::{collections::BTreeMap, time::Duration};
 
@@ -152,6 +152,8 @@ pub struct AgentPolicy {
     pub approval: OperatorRules,
     /// Time that people have to decide about calls of a client of OpenAI's protocol, which cannot be asked itself.
     pub openai_approval_wait: Duration,
+    /// Thresholds of the circuit breakers of models.
+    pub breaker: BreakerPolicy,
     /// Prices of models, by name.
     pub prices: BTreeMap<String, ModelPrice>,
 }
@@ -163,6 +165,7 @@ impl Default for AgentPolicy {
             limits: RunLimits::unlimited(),
             approval: OperatorRules::default(),
             openai_approval_wait: Duration::ZERO,
+            breaker: BreakerPolicy::MODEL,
             prices: BTreeMap::new(),
         }
     }

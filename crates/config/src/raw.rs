@@ -261,7 +261,7 @@ raw! {
         keep = "keep", max_turns = "max_turns", max_tool_calls = "max_tool_calls", max_repeats = "max_repeats",
         max_parallel = "max_parallel", run_timeout = "run_timeout", max_total_tokens = "max_total_tokens",
         max_cost = "max_cost", approval_timeout = "approval_timeout", approval = "approval",
-        openai_approval_wait = "openai_approval_wait", prices = "prices",
+        openai_approval_wait = "openai_approval_wait", prices = "prices", breaker = "breaker",
     }
 }
 
@@ -291,7 +291,7 @@ raw! {
 }
 
 raw! {
-    /// `[breaker]` of wharf.toml.
+    /// `[breaker]` and `[agent.breaker]` of wharf.toml.
     RawBreaker, "[breaker]" { failure_threshold = "failure_threshold", recovery_timeout = "recovery_timeout" }
 }
 

@@ -158,7 +158,7 @@ impl Api {
             handle.clone(),
             journal.clone(),
             registry.clone(),
-            Models::new(upstream_context.redactor.clone(), coordinator, tape),
+            Models::new(upstream_context.redactor.clone(), agent_policy.breaker, coordinator, tape),
             agent_policy,
             draining.clone(),
         );
