@@ -48,12 +48,22 @@ pub(crate) enum Fit {
     Full,
 }
 
+/// Returns the tokens of a window that a view may take.
+pub(crate) fn room_of(window: u64, max_tokens: Option<u64>) -> u64 {
+    window.saturating_sub(reserve_of(window, max_tokens))
+}
+
+/// Returns the tokens of a window that are kept for the answer.
+fn reserve_of(window: u64, max_tokens: Option<u64>) -> u64 {
+    max_tokens.unwrap_or(ANSWER_RESERVE).min(window / 2)
+}
+
 impl ContextView {
     pub(crate) fn new(window: u64, max_tokens: Option<u64>, fixed: u64) -> ContextView {
         ContextView {
             messages: Vec::new(),
             window,
-            reserve: max_tokens.unwrap_or(ANSWER_RESERVE).min(window / 2),
+            reserve: reserve_of(window, max_tokens),
             fixed,
             factor: 1.0,
             trimmed: BTreeSet::new(),

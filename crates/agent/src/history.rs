@@ -59,6 +59,12 @@ impl History {
         history
     }
 
+    /// Returns the messages that no summary replaces.
+    pub(crate) fn visible_messages(&self) -> impl Iterator<Item = &Message> {
+        let begin = self.summary.as_ref().map_or(0, |(position, _)| *position);
+        self.messages.iter().skip(begin)
+    }
+
     fn read(&mut self, call_id: Option<String>, body: EntryBody, turn: &mut OpenTurn) {
         match body {
             EntryBody::User { content } => {

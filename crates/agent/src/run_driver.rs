@@ -3,6 +3,7 @@
 //! Entries are written before the step that depends on them: the answer and a mark before its calls are sent, and the
 //! results before the next request. Dropping the future of a run cancels its question and its calls.
 
+mod attached;
 mod server_questions;
 
 use crate::{
@@ -15,6 +16,7 @@ use crate::{
     events::{AgentEvent, ApprovalQuestion},
     message::{Content, Message},
     model::trouble::Trouble,
+    model_tape::TapedInput,
     redaction::{redact_event, redact_json, redact_outcome},
     result_text::CallOutcome,
     run_ending::{RunError, RunReport},
@@ -24,6 +26,7 @@ use crate::{
     toolbox::Toolbox,
     view::{ToolChoice, View},
 };
+use attached::{mentions_results, usual_budget};
 use futures_util::{StreamExt, stream::FuturesUnordered};
 use server_questions::ServerQuestions;
 use std::{
@@ -34,7 +37,6 @@ use std::{
 };
 use tokio::time::{Instant, sleep_until, timeout};
 use uuid::Uuid;
-use wharf_config::ContextSettings;
 use wharf_runtime::{Call, CallRecord, Caller, Raw};
 
 /// Words that ask for a summary.
@@ -48,12 +50,16 @@ impl Agent {
     /// Runs until the model has answered or something ends the run. The error says that the settings cannot be used.
     pub async fn run(
         &self,
-        request: RunRequest,
+        mut request: RunRequest,
         signals: RunSignals<impl Future<Output = ()>, impl Future<Output = ()>>,
         on_event: OnEvent<'_>,
     ) -> Result<RunResult, String> {
-        self.model.tape().record_input(&request.conversation_id, &request.message, &request.rules);
+        let RunRequest { message, earlier, attachments, .. } = &request;
+        let input = TapedInput { message, earlier, attachments };
+        self.model.tape().record_input(&request.conversation_id, &input, &request.rules);
+        let notes = self.attach(&mut request).await;
         let mut driver = RunDriver::new(self, request, on_event)?;
+        notes.into_iter().for_each(|it| driver.state.report_context(it));
         let is_waiting = driver.drive(signals).await;
         Ok(driver.finish(is_waiting).await)
     }
@@ -107,11 +113,12 @@ impl<'a> RunDriver<'a> {
         }
         let mut toolbox = Toolbox::new(&catalog, &rules, settings.response_format.as_ref())?;
         if agent.tools.has_handles_for(VIA) {
-            toolbox.add_result_tools();
+            let earlier = history.messages.iter().filter_map(Message::as_user);
+            toolbox.add_result_tools(mentions_results(earlier.chain([message.as_slice()])));
         }
-        let usual_budget =
-            (agent.model.options().context_window / 5).min(ContextSettings::MAX_DEFAULT_BUDGET);
-        toolbox.fit(settings.context.tool_budget.unwrap_or(usual_budget), &settings.context.pin);
+        let budget = settings.context.tool_budget;
+        let budget = budget.unwrap_or_else(|| usual_budget(agent.model.options().context_window));
+        toolbox.fit(budget, &settings.context.pin);
         let limits = settings.limits.clone();
         let ids = CallIds::after(&run_id, &history.messages);
         let request = RequestSettings::of(&settings, &instructions);

@@ -15,7 +15,7 @@ mod tools;
 
 pub use document::{Document, DocumentKind};
 pub use memory::MemoryResults;
-pub(crate) use preview::handle_result;
+pub(crate) use preview::{describe, handle_result};
 pub use query::{QUERY, QueryProgram};
 pub use reference::ResultReference;
 pub(crate) use reference::URI_PREFIX;
@@ -71,6 +71,21 @@ pub struct NewResult {
     pub document: Document,
     /// How long to keep it, outside of kept conversations.
     pub keep: Duration,
+}
+
+/// A text to store that is not the result of a call.
+#[derive(Clone, Debug)]
+pub struct NewText {
+    /// Its owner.
+    pub owner: ResultOwner,
+    /// Id of the request that it belongs to.
+    pub request_id: Arc<str>,
+    /// Source that it is from; empty if there is none.
+    pub source: Arc<str>,
+    /// Says what it is.
+    pub name: Arc<str>,
+    /// The text, without secrets.
+    pub text: String,
 }
 
 /// A stored result, without its content.

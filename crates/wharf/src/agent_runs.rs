@@ -240,6 +240,7 @@ impl AgentRuns {
     ) -> Result<RunEvents, StartError> {
         let shared = &self.shared;
         request.message = new_run.message;
+        (request.earlier, request.attachments) = (new_run.earlier, new_run.attachments);
         if !new_run.history.is_empty() {
             request.history = new_run.history.into();
         }
@@ -353,6 +354,11 @@ impl AgentRuns {
             }
             _ => Ok(client),
         }
+    }
+
+    /// Checks that the configured model can be asked now.
+    pub(crate) fn check_model(&self) -> Result<(), StartError> {
+        self.client(&self.shared.registry.registered().file).map(drop)
     }
 
     /// Returns the name of the agent, and whether it has a model.

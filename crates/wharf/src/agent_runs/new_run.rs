@@ -4,6 +4,7 @@ use super::DecideError;
 use serde_json::Value;
 use std::time::Duration;
 use wharf_agent::{
+    Attachment,
     message::{Content, Message},
     model::ModelChanges,
 };
@@ -15,6 +16,10 @@ use wharf_store::BeginError;
 pub(crate) struct NewRun {
     /// The message of the user.
     pub(crate) message: Vec<Content>,
+    /// Messages of a prompt before it.
+    pub(crate) earlier: Vec<Message>,
+    /// Attachments of the message.
+    pub(crate) attachments: Vec<Attachment>,
     /// Earlier messages, for protocols whose requests contain the whole conversation.
     pub(crate) history: Vec<Message>,
     /// Instructions of the client, which follow those of the agent file.

@@ -1,6 +1,7 @@
 //! Tests the agent behind `wharf serve`, with a scripted model at the other end.
 
 mod approvals;
+mod attachments;
 mod canary;
 mod conversations;
 mod kills;
