@@ -128,6 +128,8 @@ fn a_resource_that_is_too_long_becomes_a_handle() {
     let model = ScriptedModel::start(vec![
         Reply::calls(Wire::Chat, &[("c1", "wharf__grep_result", r#"{"id":"r-1","pattern":"eggs"}"#)]),
         Reply::text(Wire::Chat, "ok"),
+        Reply::calls(Wire::Chat, &[("c2", "wharf__read_result", r#"{"id":"r-1"}"#)]),
+        Reply::text(Wire::Chat, "ok"),
     ]);
     let file = agent_file(&model, TODO).replace("  name: m\n", "  name: m\n  context_window: 8000\n");
     let server = serve(&file);
@@ -144,5 +146,7 @@ fn a_resource_that_is_too_long_becomes_a_handle() {
     assert!(first.len() < 20_000, "{} bytes", first.len());
     let result = sent(&model);
     assert!(result.contains("buy eggs"), "the model reads the handle: {result}");
-    assert_eq!(ask(&server, "And then?").0, 200);
+    assert_eq!(ask(&server, "Another conversation").0, 200);
+    let foreign = sent(&model);
+    assert!(foreign.contains("r-1") && !foreign.contains("long words"), "a foreign handle: {foreign}");
 }
