@@ -219,7 +219,8 @@ impl AgentRuns {
         settings.limits.tighten(&policy.limits);
         limits.tighten(&mut settings.limits);
         let name = plan.model.as_ref().map(|it| it.name.expose()).unwrap_or_default();
-        let price = model_price(policy, name, &settings.limits).map_err(StartError::NoModel)?;
+        let missing = if limits.max_cost.is_some() { StartError::NoPrice } else { StartError::NoModel };
+        let price = model_price(policy, name, &settings.limits).map_err(missing)?;
         let instructions = plan.instructions.as_ref().map_or_else(String::new, |it| it.expose().to_owned());
         let configured = settings.approval.clone();
         Ok(RunRequest {

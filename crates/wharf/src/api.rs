@@ -353,6 +353,7 @@ impl Api {
             | Route::RenameConversation
             | Route::DeleteConversation
             | Route::Entries
+            | Route::ConversationResult
             | Route::ConversationStream
             | Route::CancelRun
             | Route::Approvals

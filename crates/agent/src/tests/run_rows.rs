@@ -178,7 +178,12 @@ impl Rig {
 }
 
 pub(super) fn answered(text: &str) -> CallOutcome {
-    CallOutcome { content: vec![Content::Text(text.to_owned())], is_error: false, fate: CallFate::Answered }
+    CallOutcome {
+        content: vec![Content::Text(text.to_owned())],
+        is_error: false,
+        fate: CallFate::Answered,
+        error: None,
+    }
 }
 
 #[track_caller]

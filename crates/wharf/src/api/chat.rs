@@ -166,6 +166,10 @@ impl From<StartError> for Problem {
                 let (detail, hint) = why.split_once("\nhelp: ").unwrap_or((&why, "see docs/agent.md"));
                 unavailable(detail.to_owned()).hint(hint)
             }
+            StartError::NoPrice(why) => {
+                let (detail, hint) = why.split_once("\nhelp: ").unwrap_or((&why, "see docs/agent.md"));
+                Problem::new(StatusCode::UNPROCESSABLE_ENTITY, detail).hint(hint)
+            }
             StartError::BreakerOpen(wait) => {
                 let seconds = wait.as_secs_f64().ceil();
                 unavailable(format!("the circuit breaker for the model is open; next try in {seconds} s"))

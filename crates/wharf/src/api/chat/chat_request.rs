@@ -132,6 +132,7 @@ fn read_limits(body: &Raw) -> Result<LimitChanges, Problem> {
         "max_parallel",
         "run_timeout",
         "max_total_tokens",
+        "max_cost",
         "approval_timeout",
     ];
     body::reject_unknown_keys(&limits, &keys)?;
@@ -146,9 +147,18 @@ fn read_limits(body: &Raw) -> Result<LimitChanges, Problem> {
         max_repeats: number("max_repeats")?,
         max_parallel: number("max_parallel")?,
         max_total_tokens: number("max_total_tokens")?,
+        max_cost: read_cost(&limits)?,
         run_timeout: number("run_timeout")?.map(Duration::from_secs),
         approval_timeout: number("approval_timeout")?.map(Duration::from_secs),
     })
+}
+
+fn read_cost(limits: &Raw) -> Result<Option<f64>, Problem> {
+    match given(limits, "max_cost").map(|it| it.decode::<f64>()) {
+        None => Ok(None),
+        Some(Ok(cost)) if cost > 0.0 && cost.is_finite() => Ok(Some(cost)),
+        Some(_) => Err(invalid("`limits.max_cost` has to be a positive number")),
+    }
 }
 
 fn read_disconnect(body: &Raw) -> Result<bool, Problem> {

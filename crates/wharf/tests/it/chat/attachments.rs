@@ -146,6 +146,10 @@ fn a_resource_that_is_too_long_becomes_a_handle() {
     assert!(first.len() < 20_000, "{} bytes", first.len());
     let result = sent(&model);
     assert!(result.contains("buy eggs"), "the model reads the handle: {result}");
+    let id = done["conversation_id"].as_str().expect("an id");
+    let path = format!("/api/v1/conversations/{id}/results/r-1");
+    assert!(server.text(&path).contains("At last, buy eggs."), "the handle is read over HTTP");
+    assert_eq!(server.ask("GET", &format!("{path}9"), None).0, 404);
     assert_eq!(ask(&server, "Another conversation").0, 200);
     let foreign = sent(&model);
     assert!(foreign.contains("r-1") && !foreign.contains("long words"), "a foreign handle: {foreign}");

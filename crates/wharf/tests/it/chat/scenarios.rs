@@ -96,6 +96,8 @@ fn an_answer_without_a_stream_is_one_document() {
         (json!({ "message": "x".repeat(70_000) }), 413),
         (json!({ "message": "x", "tools": [] }), 400),
         (json!({ "message": "x", "limits": { "max_turns": 0 } }), 422),
+        (json!({ "message": "x", "limits": { "max_cost": 0 } }), 422),
+        (json!({ "message": "x", "limits": { "max_cost": 0.5 } }), 422),
         (json!({ "message": "x", "on_disconnect": "wait" }), 422),
     ] {
         let (status, problem) = server.ask("POST", "/api/v1/chat", Some(&body));
