@@ -58,7 +58,7 @@ pub struct RunRequest {
     pub earlier: Vec<Message>,
     /// The message. Empty if the run continues after decisions.
     pub message: Vec<Content>,
-    /// What the user adds to the message. A text that is too long for the context becomes a handle.
+    /// Files and resources that follow the message. A text that is too long for the context becomes a handle.
     pub attachments: Vec<Attachment>,
     /// Instructions for the model.
     pub instructions: String,

@@ -37,7 +37,7 @@ use std::{
 };
 use tokio::time::{Instant, sleep_until, timeout};
 use uuid::Uuid;
-use wharf_runtime::{Call, CallRecord, Caller, Raw};
+use wharf_runtime::{Call, CallRecord, Caller, Raw, merge_instructions};
 
 /// Words that ask for a summary.
 const SUM_UP: &str = "Sum up the conversation so far: what the user wants, what was done, and every fact, name and \
@@ -111,6 +111,11 @@ impl<'a> RunDriver<'a> {
         if let Some(kept) = waiting.as_ref().and_then(|it| it.request.as_ref()) {
             kept.apply(&mut settings, &mut instructions);
         }
+        if waiting.is_none() && settings.context.server_instructions {
+            let (sources, lock) = (agent.tools.sources(), agent.tools.lock());
+            let merged = merge_instructions(&sources, &lock).unwrap_or_default();
+            instructions = format!("{instructions}\n\n{merged}").trim().to_owned();
+        }
         let mut toolbox = Toolbox::new(&catalog, &rules, settings.response_format.as_ref())?;
         if agent.tools.has_handles_for(VIA) {
             let earlier = history.messages.iter().filter_map(Message::as_user);
@@ -171,6 +176,7 @@ impl<'a> RunDriver<'a> {
         let (mut cancel, mut drain) = (pin!(signals.cancel), pin!(signals.drain));
         loop {
             let step = self.state.next();
+            self.store_left_out().await;
             self.report_events();
             let prepared = match &step {
                 NextStep::End => return false,

@@ -215,6 +215,8 @@ pub struct ContextSettings {
     pub preamble: bool,
     /// Whether the oldest part of a long conversation is summed up.
     pub compact: bool,
+    /// Whether the model is shown the instructions of the servers.
+    pub server_instructions: bool,
     /// Maximum number of tokens of the tools that a model is offered. By default a fifth of its context window, at most
     /// [`ContextSettings::MAX_DEFAULT_BUDGET`].
     pub tool_budget: Option<u64>,
@@ -234,6 +236,7 @@ impl Default for ContextSettings {
         ContextSettings {
             preamble: true,
             compact: true,
+            server_instructions: false,
             tool_budget: None,
             pin: Vec::new(),
             clients: ClientTools::All,

@@ -100,6 +100,7 @@ raw! {
     /// `context:`
     RawContext, "'context'" {
         preamble = "preamble", compact = "compact", tool_budget = "tool_budget", pin = "pin", clients = "clients",
+        server_instructions = "server_instructions",
     }
 }
 
@@ -120,7 +121,7 @@ raw! {
         request_timeout = "request_timeout", max_total_timeout = "max_total_timeout",
         connect_timeout = "connect_timeout", install_timeout = "install_timeout", prefix = "prefix",
         lifecycle = "lifecycle", required = "required", era = "era", max_result_bytes = "max_result_bytes", allow = "allow", deny = "deny",
-        trust = "trust", overrides = "overrides", lock = "lock", results = "results",
+        trust = "trust", defer_loading = "defer_loading", overrides = "overrides", lock = "lock", results = "results",
     }
 }
 

@@ -15,10 +15,11 @@ mod tools;
 
 pub use document::{Document, DocumentKind};
 pub use memory::MemoryResults;
+pub use preview::grouped;
 pub(crate) use preview::{describe, handle_result};
 pub use query::{QUERY, QueryProgram};
 pub use reference::ResultReference;
-pub(crate) use reference::URI_PREFIX;
+pub use reference::URI_PREFIX;
 use std::{fmt, future::Future, pin::Pin, sync::Arc, time::Duration, time::SystemTime};
 pub use substitute::{SubstitutionError, Substitutions, may_contain_references, referenced_ids};
 pub use tools::ResultTool;
@@ -86,6 +87,15 @@ pub struct NewText {
     pub name: Arc<str>,
     /// The text, without secrets.
     pub text: String,
+}
+
+/// A stored text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredText {
+    /// Id that the owner uses.
+    pub id: String,
+    /// Text for the reader in its place: its name, its beginning and how to read the whole.
+    pub preview: String,
 }
 
 /// A stored result, without its content.

@@ -1,7 +1,7 @@
 //! Adds the attachments to the message of a run. Texts that are too long for the context are stored, and the model gets
 //! handles that it can read.
 
-use super::VIA;
+use super::{RunDriver, VIA};
 use crate::{
     agent::{Agent, RunRequest},
     attachment::{Attachment, too_long},
@@ -10,10 +10,7 @@ use crate::{
     message::{Content, Message},
 };
 use wharf_config::ContextSettings;
-use wharf_runtime::result_handle::{NewText, ResultOwner};
-
-/// Beginning of the URI of a stored result.
-const RESULT_URI: &str = "wharf://results/";
+use wharf_runtime::result_handle::{NewText, ResultOwner, URI_PREFIX as RESULT_URI};
 
 impl Agent {
     /// Moves the attachments into the message. Returns a line about each one that is stored.
@@ -65,7 +62,33 @@ impl Agent {
             name: attachment.title.as_str().into(),
             text: self.redactor.redact(attachment.long_text()?),
         };
-        self.tools.results()?.store_text(new).await.ok()
+        let stored = self.tools.results()?.store_text(new).await.ok()?;
+        Some(stored.preview)
+    }
+}
+
+impl RunDriver<'_> {
+    /// Stores the results that the model no longer sees, so that it can read them again.
+    pub(super) async fn store_left_out(&mut self) {
+        let left_out = self.state.take_left_out();
+        let Some(results) = self.agent.tools.results().filter(|_| self.agent.tools.has_handles_for(VIA))
+        else {
+            return;
+        };
+        for result in left_out {
+            let principal = self.on_behalf_of.principal.clone().unwrap_or_default();
+            let conversation = Some(self.conversation_id.as_str().into());
+            let new = NewText {
+                owner: ResultOwner { principal, conversation },
+                request_id: result.call_id.as_str().into(),
+                source: "".into(),
+                name: result.name.as_str().into(),
+                text: result.text(),
+            };
+            if let Ok(stored) = results.store_text(new).await {
+                self.state.stored(&result.call_id, stored.id);
+            }
+        }
     }
 }
 

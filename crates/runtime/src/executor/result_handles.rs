@@ -11,8 +11,8 @@ use crate::{
     fault::Stage,
     result_handle::{
         Document, NewResult, NewText, PassedResult, ResultHandle, ResultHandles, ResultOwner,
-        ResultReference, ResultTool, StoredResult, SubstitutionError, Substitutions, describe, handle_result,
-        may_contain_references, reader_of, referenced_ids,
+        ResultReference, ResultTool, StoredResult, StoredText, SubstitutionError, Substitutions, describe,
+        handle_result, may_contain_references, reader_of, referenced_ids,
     },
     truncate,
 };
@@ -177,14 +177,16 @@ impl ResultHandles {
     }
 
     /// Stores a text that is not the result of a call. Returns what its reader gets instead: a preview and a handle.
-    pub async fn store_text(&self, text: NewText) -> Result<String, String> {
+    pub async fn store_text(&self, text: NewText) -> Result<StoredText, String> {
         let NewText { owner, request_id, source, name, text } = text;
         let document = Document::of_text(&text);
         let keep = ResultSettings::default().keep;
         let new =
             NewResult { owner, request_id, source, tool: name.clone(), document: document.clone(), keep };
         let stored = self.store.put(new).await?;
-        Ok(format!("{name}, stored as result {}: {}", stored.short_id(), describe(&stored, &document)))
+        let id = stored.short_id().to_owned();
+        let preview = format!("{name}, stored as result {id}: {}", describe(&stored, &document));
+        Ok(StoredText { id, preview })
     }
 
     /// Runs a query over a result of the owner. The outer error is that of the store, the inner one is for the caller.

@@ -103,7 +103,7 @@ pub(super) fn shorten(text: &str, limit: usize) -> String {
 }
 
 /// Formats a number with commas between groups of three digits.
-fn grouped(number: u64) -> String {
+pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut out = String::new();
     for (at, digit) in digits.chars().enumerate() {
