@@ -82,9 +82,8 @@ pub(crate) fn tool(
     let trust = reader.flag("trust", trust).unwrap_or(true) && !env.origin.is_registered();
     let defer_loading = read_defer_loading(defer_loading, &mut reader);
     let prefix = prefix_of(prefix, name.as_ref(), &mut reader);
-    let mut flag = |key: &str, field| reader.flag(key, field).unwrap_or(true);
-    let (load_tools, load_prompts) = (flag("load_tools", load_tools), flag("load_prompts", load_prompts));
-    let instructions = flag("instructions", instructions);
+    let flags = [("load_tools", load_tools), ("load_prompts", load_prompts), ("instructions", instructions)];
+    let [load_tools, load_prompts, instructions] = flags.map(|(key, it)| reader.flag(key, it) != Some(false));
     let required = reader.flag("required", required).unwrap_or(false);
     let lifecycle = reader.keyword("lifecycle", lifecycle, Lifecycle::KEYWORDS, Lifecycle::parse);
     let era = reader.keyword("era", era, EraChoice::KEYWORDS, EraChoice::parse);
