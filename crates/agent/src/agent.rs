@@ -3,6 +3,7 @@
 //! `Agent::run`, in the module `run_driver`, does the work.
 
 use crate::{
+    attachment::Attachment,
     client::ModelClient,
     consent::InputAnswerer,
     conversation_store::ConversationStore,
@@ -57,6 +58,8 @@ pub struct RunRequest {
     pub earlier: Vec<Message>,
     /// The message. Empty if the run continues after decisions.
     pub message: Vec<Content>,
+    /// Files and resources that follow the message. A text that is too long for the context becomes a handle.
+    pub attachments: Vec<Attachment>,
     /// Instructions for the model.
     pub instructions: String,
     /// Limits and other settings.
@@ -93,6 +96,7 @@ impl RunRequest {
             history: History::default(),
             earlier: Vec::new(),
             message,
+            attachments: Vec::new(),
             instructions: String::new(),
             rules: RunRules { configured: settings.approval.clone(), ..RunRules::default() },
             settings,

@@ -33,7 +33,7 @@ use std::{
 };
 use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
 use url::Url;
-use wharf_config::{FaultEffect, Model};
+use wharf_config::{BreakerPolicy, FaultEffect, Model};
 use wharf_runtime::{CircuitBreaker, EgressPolicy, Redactor, Verdict};
 
 /// Maximum time for establishing a connection.
@@ -109,7 +109,7 @@ impl ModelClient {
             first_byte_timeout: model.timeout,
             idle_timeout: model.idle_timeout,
             first_delay: FIRST_DELAY,
-            breaker: ModelBreaker::new(breaker_key.into(), None),
+            breaker: ModelBreaker::new(breaker_key.into(), BreakerPolicy::MODEL, None),
             redactor,
             hold_off: Arc::default(),
             keeps_deltas: false,

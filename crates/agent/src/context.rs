@@ -6,9 +6,11 @@
 
 use crate::{
     estimate::estimate_message,
-    message::{Content, Message, ToolResult},
+    history::History,
+    message::{AnswerMessage, AnswerPart, Content, Message, ToolResult},
 };
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
+use wharf_runtime::result_handle::{URI_PREFIX as RESULT_URI, grouped};
 
 /// Size in bytes above which an old result is left out.
 const MAX_OLD_RESULT_BYTES: usize = 1024;
@@ -31,6 +33,12 @@ pub(crate) struct ContextView {
     factor: f64,
     /// Positions of the results that are left out.
     trimmed: BTreeSet<usize>,
+    /// Handles of stored results, by the id of the call.
+    handles: HashMap<String, String>,
+    /// Position of the first message of this run.
+    run_start: usize,
+    /// Whether the thinking of earlier runs is left out.
+    hides_thinking: bool,
     /// Summary of the messages before a position, without the first one.
     summary: Option<(usize, String)>,
 }
@@ -40,12 +48,27 @@ pub(crate) struct ContextView {
 pub(crate) enum Fit {
     /// The view fits.
     Fits,
-    /// The view fits after this many results were left out.
-    Trimmed(usize),
+    /// The view fits after these results, and perhaps the thinking of earlier runs, were left out.
+    Trimmed {
+        /// Positions of the results.
+        results: Vec<usize>,
+        /// Whether thinking is left out from now on.
+        thinking: bool,
+    },
     /// The messages before this position should be summed up.
     NeedsSummary(usize),
     /// The view does not fit, and nothing more can be left out.
     Full,
+}
+
+/// Returns the tokens of a window that a view may take.
+pub(crate) fn room_of(window: u64, max_tokens: Option<u64>) -> u64 {
+    window.saturating_sub(reserve_of(window, max_tokens))
+}
+
+/// Returns the tokens of a window that are kept for the answer.
+fn reserve_of(window: u64, max_tokens: Option<u64>) -> u64 {
+    max_tokens.unwrap_or(ANSWER_RESERVE).min(window / 2)
 }
 
 impl ContextView {
@@ -53,12 +76,47 @@ impl ContextView {
         ContextView {
             messages: Vec::new(),
             window,
-            reserve: max_tokens.unwrap_or(ANSWER_RESERVE).min(window / 2),
+            reserve: reserve_of(window, max_tokens),
             fixed,
             factor: 1.0,
             trimmed: BTreeSet::new(),
+            handles: HashMap::new(),
+            run_start: 0,
+            hides_thinking: false,
             summary: None,
         }
+    }
+
+    /// Takes over the history. Later messages belong to this run.
+    pub(crate) fn begin_run(&mut self, history: &History) {
+        self.messages.extend(history.messages.iter().cloned());
+        self.summary.clone_from(&history.summary);
+        self.handles.clone_from(&history.handles);
+        self.run_start = self.messages.len();
+    }
+
+    /// Returns a result that is left out and not stored yet.
+    pub(crate) fn unstored(&self, at: usize) -> Option<&ToolResult> {
+        match self.messages.get(at) {
+            Some(Message::Result(result)) if self.handle_of(result).is_none() => Some(result),
+            _ => None,
+        }
+    }
+
+    /// Names a stored result.
+    pub(crate) fn set_handle(&mut self, call_id: String, handle: String) {
+        self.handles.insert(call_id, handle);
+    }
+
+    /// Returns the handle of a result, if it is stored.
+    fn handle_of(&self, result: &ToolResult) -> Option<String> {
+        let stored = || match result.content.first() {
+            Some(Content::Text(text)) if text.contains(RESULT_URI) => {
+                text.strip_prefix("result ")?.split(' ').next().map(str::to_owned)
+            }
+            _ => None,
+        };
+        self.handles.get(&result.call_id).cloned().or_else(stored)
     }
 
     pub(crate) fn push(&mut self, message: Message) {
@@ -109,7 +167,12 @@ impl ContextView {
         }
         for (at, message) in self.messages.iter().enumerate().skip(begin) {
             visible.push(match message {
-                Message::Result(result) if self.trimmed.contains(&at) => Message::Result(left_out(result)),
+                Message::Result(result) if self.trimmed.contains(&at) => {
+                    Message::Result(left_out(result, self.handle_of(result)))
+                }
+                Message::Answer(answer) if self.hides_thinking && at < self.run_start => {
+                    Message::Answer(without_thinking(answer))
+                }
                 other => other.clone(),
             });
         }
@@ -123,20 +186,26 @@ impl ContextView {
         if tokens.saturating_mul(10) <= room.saturating_mul(8) {
             return Fit::Fits;
         }
-        let mut left_out = 0;
+        let mut results = Vec::new();
+        let is_low = |tokens: u64| tokens.saturating_mul(10) < room.saturating_mul(6);
         for at in self.trimmable() {
-            if tokens.saturating_mul(10) < room.saturating_mul(6) {
+            if is_low(tokens) {
                 break;
             }
             self.trimmed.insert(at);
-            left_out += 1;
+            results.push(at);
+            tokens = self.visible_tokens();
+        }
+        let thinking = !is_low(tokens) && !self.hides_thinking && self.has_old_thinking();
+        if thinking {
+            self.hides_thinking = true;
             tokens = self.visible_tokens();
         }
         let is_high = tokens.saturating_mul(10) > room.saturating_mul(8);
         match self.summary_position() {
             Some(position) if is_high && may_summarize => Fit::NeedsSummary(position),
             _ if tokens > room => Fit::Full,
-            _ if left_out > 0 => Fit::Trimmed(left_out),
+            _ if thinking || !results.is_empty() => Fit::Trimmed { results, thinking },
             _ => Fit::Fits,
         }
     }
@@ -150,6 +219,14 @@ impl ContextView {
 
     pub(crate) fn set_summary(&mut self, position: usize, summary: String) {
         self.summary = Some((position, summary));
+    }
+
+    fn has_old_thinking(&self) -> bool {
+        let is_thinking = |part: &AnswerPart| matches!(part, AnswerPart::Reasoning { .. });
+        self.messages[..self.run_start].iter().any(|it| match it {
+            Message::Answer(answer) => answer.parts.iter().any(is_thinking),
+            Message::User(_) | Message::Result(_) => false,
+        })
     }
 
     /// Returns the positions of the results that may be left out, oldest first.
@@ -197,13 +274,24 @@ fn with_summary(first: &Message, summary: &str) -> Message {
     Message::User(content)
 }
 
-fn left_out(result: &ToolResult) -> ToolResult {
-    let line = format!(
-        "[result of {}, {} bytes, left out to save context; call the tool again if you need it]",
-        result.name,
-        result_bytes(result)
-    );
+fn left_out(result: &ToolResult, handle: Option<String>) -> ToolResult {
+    let (name, bytes) = (&result.name, grouped(result_bytes(result) as u64));
+    let line = match handle {
+        Some(handle) => format!("[result of {name}, {bytes} bytes: wharf__read_result {handle}]"),
+        None => format!(
+            "[result of {name}, {bytes} bytes, left out to save context; call the tool again if you need it]"
+        ),
+    };
     ToolResult { content: vec![Content::Text(line)], ..result.clone() }
+}
+
+/// Returns an answer without its thinking. An answer always has something else.
+fn without_thinking(answer: &AnswerMessage) -> AnswerMessage {
+    let is_kept = |part: &&AnswerPart| !matches!(part, AnswerPart::Reasoning { .. });
+    AnswerMessage {
+        parts: answer.parts.iter().filter(is_kept).cloned().collect(),
+        model: answer.model.clone(),
+    }
 }
 
 fn result_bytes(result: &ToolResult) -> usize {

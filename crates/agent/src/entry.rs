@@ -88,6 +88,11 @@ pub enum EntryBody {
         /// Description.
         message: String,
     },
+    /// A result that the model no longer sees is stored under a handle.
+    Stored {
+        /// The handle.
+        stored: String,
+    },
     /// The model is offered other tools than in the run before.
     Tools {
         /// Description.
@@ -184,6 +189,7 @@ impl EntryBody {
             EntryBody::Summary { .. } => "summary",
             EntryBody::Notice { .. }
             | EntryBody::Context { .. }
+            | EntryBody::Stored { .. }
             | EntryBody::Tools { .. }
             | EntryBody::Waiting { .. } => "context",
             EntryBody::Ending { .. } => "ending",

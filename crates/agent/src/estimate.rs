@@ -19,7 +19,8 @@ pub(crate) fn estimate_message(message: &Message) -> u64 {
         }
 }
 
-fn estimate_content(content: &Content) -> u64 {
+/// Estimates the tokens of a piece of content.
+pub(crate) fn estimate_content(content: &Content) -> u64 {
     match content {
         Content::Text(text) => estimate_tokens(text),
         Content::Image { .. } => IMAGE_TOKENS,

@@ -26,6 +26,8 @@ pub struct History {
     pub(crate) unknown_fates: HashSet<String>,
     /// Tools and definitions that a person allowed for the whole conversation.
     pub(crate) allowed_tools: HashSet<(String, String)>,
+    /// Handles of results that are stored, by the id of the call.
+    pub(crate) handles: HashMap<String, String>,
     /// Tools that the model was offered last, and their tokens.
     pub(crate) tools: Option<Vec<(String, u64)>>,
 }
@@ -59,6 +61,12 @@ impl History {
         history
     }
 
+    /// Returns the messages that no summary replaces.
+    pub(crate) fn visible_messages(&self) -> impl Iterator<Item = &Message> {
+        let begin = self.summary.as_ref().map_or(0, |(position, _)| *position);
+        self.messages.iter().skip(begin)
+    }
+
     fn read(&mut self, call_id: Option<String>, body: EntryBody, turn: &mut OpenTurn) {
         match body {
             EntryBody::User { content } => {
@@ -87,6 +95,9 @@ impl History {
                 self.allowed_tools.extend(tool.filter(|_| is_allowed));
             }
             EntryBody::Summary { position, summary } => self.summary = Some((position, summary)),
+            EntryBody::Stored { stored } => {
+                self.handles.insert(call_id.unwrap_or_default(), stored);
+            }
             EntryBody::Waiting { waiting } => self.waiting = Some(waiting),
             EntryBody::Tools { tools, .. } => self.tools = Some(tools),
             EntryBody::Ending { .. } | EntryBody::Context { .. } => {}

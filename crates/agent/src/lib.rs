@@ -8,6 +8,7 @@
 mod agent;
 pub mod answer;
 pub mod arguments;
+mod attachment;
 mod call_order;
 pub mod client;
 mod consent;
@@ -39,6 +40,7 @@ pub mod view;
 mod tests;
 
 pub use agent::{Agent, ApprovalDecisions, Approver, CallLog, RunRequest, RunResult, RunSignals};
+pub use attachment::{Attachment, fence};
 pub use consent::{InputAnswer, InputAnswerer, InputFuture, InputKind, InputQuestion, check_form};
 pub use conversation_store::{ConversationStore, EntryBatch, StoreFuture, StoredState};
 pub use entry::{Entry, EntryBody, EntryText};

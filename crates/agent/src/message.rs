@@ -30,6 +30,16 @@ pub enum Content {
     },
 }
 
+impl Message {
+    /// Returns the content of a user's message.
+    pub(crate) fn as_user(&self) -> Option<&[Content]> {
+        match self {
+            Message::User(content) => Some(content),
+            Message::Answer(_) | Message::Result(_) => None,
+        }
+    }
+}
+
 /// Answer of a model, as part of a conversation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AnswerMessage {

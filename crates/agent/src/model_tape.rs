@@ -9,6 +9,7 @@ mod trouble_json;
 
 use crate::{
     answer::{Answer, CallIds},
+    attachment::Attachment,
     digest::json_digest,
     message::{AnswerMessage, Content, Message},
     model::{ModelOptions, trouble::Trouble},
@@ -16,7 +17,7 @@ use crate::{
     run_state::ApprovalAnswer,
     view::{ToolChoice, View},
 };
-use message_json::{CallNumbers, content_json, message_json};
+use message_json::{CallNumbers, attachment_json, content_json, message_json};
 use response_json::{read_response, response_json};
 use serde_json::{Map, Value, json};
 use std::{
@@ -46,6 +47,14 @@ struct TapeState {
     faults: Option<Arc<FaultInjection>>,
     /// Conversations, by id.
     conversations: Mutex<HashMap<String, TapedConversation>>,
+}
+
+/// A message of a user, with what belongs to it.
+pub(crate) struct TapedInput<'a> {
+    pub(crate) message: &'a [Content],
+    /// Messages of a prompt before it.
+    pub(crate) earlier: &'a [Message],
+    pub(crate) attachments: &'a [Attachment],
 }
 
 /// The part of a conversation that the tape knows already.
@@ -92,13 +101,21 @@ impl ModelTape {
     }
 
     /// Records the message of a user and the rules of its run.
-    pub(crate) fn record_input(&self, conversation_id: &str, message: &[Content], rules: &RunRules) {
+    pub(crate) fn record_input(&self, conversation_id: &str, input: &TapedInput<'_>, rules: &RunRules) {
+        let TapedInput { message, earlier, attachments } = input;
         let Some(recorder) = self.recorder().filter(|_| !message.is_empty()) else { return };
         let position = recorder.start(conversation_id);
         let patterns = |globs: &[Glob]| globs.iter().map(|it| json!(it.as_str())).collect::<Vec<Value>>();
         let mut body = Map::new();
         let (key, content) = content_json(message);
         body.insert(key.to_owned(), content);
+        if !earlier.is_empty() {
+            let messages = earlier.iter().map(|it| message_json(it, &mut CallNumbers::default()));
+            body.insert("earlier".to_owned(), messages.collect());
+        }
+        if !attachments.is_empty() {
+            body.insert("attachments".to_owned(), attachments.iter().map(attachment_json).collect());
+        }
         for (key, globs) in [("allow", &rules.allow), ("deny", &rules.deny)] {
             if !globs.is_empty() {
                 body.insert(key.to_owned(), patterns(globs).into());

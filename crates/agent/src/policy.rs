@@ -130,6 +130,7 @@ mod tests {
             is_open_world: has("open"),
             is_trusted: has("trust"),
             is_builtin: has("builtin"),
+            defer_loading: wharf_config::DeferLoading::Auto,
             definition_hash: String::new(),
         }
     }

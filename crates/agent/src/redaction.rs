@@ -30,6 +30,7 @@ pub(crate) fn redact_event(mut event: AgentEvent, redactor: &Redactor) -> AgentE
                 InputKind::Link { url, .. } => *url = redactor.redact(url),
             }
         }
+        AgentEvent::Error { message, .. } => *message = redactor.redact(message),
         AgentEvent::Text { delta, .. } => *delta = redactor.redact(delta),
         AgentEvent::Thinking(text) => *text = redactor.redact(text),
         _ => {}

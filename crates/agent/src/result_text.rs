@@ -34,6 +34,44 @@ impl CallFate {
     }
 }
 
+/// Kind of the error of a call that clients are told beside its state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum CallError {
+    /// The arguments do not fit, or there is no such tool.
+    InvalidArguments,
+    /// The source cannot be reached.
+    Connection,
+    /// The source did not answer in time.
+    Timeout,
+    /// The source answered with an error of the protocol.
+    Execution,
+}
+
+impl CallError {
+    /// Returns the `error_type` that clients receive.
+    pub(crate) fn error_type(self) -> &'static str {
+        match self {
+            CallError::InvalidArguments => "invalid_tool_arguments",
+            CallError::Connection => "mcp_connection_error",
+            CallError::Timeout => "timeout",
+            CallError::Execution => "tool_execution_failed",
+        }
+    }
+
+    fn of(fault: &Fault) -> CallError {
+        match fault.kind {
+            FaultKind::Arguments | FaultKind::ToolNotFound | FaultKind::ResultNotFound => {
+                CallError::InvalidArguments
+            }
+            FaultKind::Timeout => CallError::Timeout,
+            _ if fault.rpc.is_some() => CallError::Execution,
+            FaultKind::Protocol | FaultKind::Disabled | FaultKind::LockMismatch => CallError::Execution,
+            _ => CallError::Connection,
+        }
+    }
+}
+
 /// Outcome of a call, in the words for the model.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct CallOutcome {
@@ -43,12 +81,25 @@ pub(crate) struct CallOutcome {
     pub(crate) is_error: bool,
     /// Knowledge about the call.
     pub(crate) fate: CallFate,
+    /// Error that clients are told, if the call failed by itself.
+    #[serde(default)]
+    pub(crate) error: Option<CallError>,
 }
 
 impl CallOutcome {
     /// Creates the outcome of a call that was not executed.
     pub(crate) fn refused(words: String) -> CallOutcome {
-        CallOutcome { content: vec![Content::Text(words)], is_error: true, fate: CallFate::NotExecuted }
+        CallOutcome {
+            content: vec![Content::Text(words)],
+            is_error: true,
+            fate: CallFate::NotExecuted,
+            error: None,
+        }
+    }
+
+    /// Creates the outcome of a call that names no tool, or whose arguments do not fit.
+    pub(crate) fn invalid(words: String) -> CallOutcome {
+        CallOutcome { error: Some(CallError::InvalidArguments), ..CallOutcome::refused(words) }
     }
 
     /// Creates the outcome of a call that was sent and not answered.
@@ -57,17 +108,25 @@ impl CallOutcome {
             "{UNKNOWN_FATE} and no answer came ({cause}). It may have been executed. \
              Find out before you repeat it."
         );
-        CallOutcome { content: vec![Content::Text(words)], is_error: true, fate: CallFate::Unknown }
+        CallOutcome {
+            content: vec![Content::Text(words)],
+            is_error: true,
+            fate: CallFate::Unknown,
+            error: None,
+        }
     }
 
     /// Reads the outcome of a completed call.
     pub(crate) fn of(record: &CallRecord) -> CallOutcome {
         match &record.outcome {
-            Outcome::Failed(fault) => describe_fault(fault),
+            Outcome::Failed(fault) => {
+                CallOutcome { error: Some(CallError::of(fault)), ..describe_fault(fault) }
+            }
             Outcome::Answered(_) | Outcome::Refused(_) => CallOutcome {
                 content: record.result().map_or_else(Vec::new, |it| describe_result(&it)),
                 is_error: matches!(record.outcome, Outcome::Refused(_)),
                 fate: CallFate::Answered,
+                error: None,
             },
         }
     }
@@ -91,6 +150,7 @@ fn describe_fault(fault: &Fault) -> CallOutcome {
             content: vec![Content::Text(cause.to_owned())],
             is_error: true,
             fate: CallFate::Answered,
+            error: None,
         },
         _ if sent_word(fault.sent) == "no" => {
             CallOutcome::refused(format!("not executed: {cause}. It is safe to call again."))

@@ -3,6 +3,7 @@
 //! Entries are written before the step that depends on them: the answer and a mark before its calls are sent, and the
 //! results before the next request. Dropping the future of a run cancels its question and its calls.
 
+mod attached;
 mod server_questions;
 
 use crate::{
@@ -15,6 +16,7 @@ use crate::{
     events::{AgentEvent, ApprovalQuestion},
     message::{Content, Message},
     model::trouble::Trouble,
+    model_tape::TapedInput,
     redaction::{redact_event, redact_json, redact_outcome},
     result_text::CallOutcome,
     run_ending::{RunError, RunReport},
@@ -24,6 +26,7 @@ use crate::{
     toolbox::{Toolbox, tool_budget},
     view::{ToolChoice, View},
 };
+use attached::mentions_results;
 use futures_util::{StreamExt, stream::FuturesUnordered};
 use server_questions::ServerQuestions;
 use std::{
@@ -34,7 +37,7 @@ use std::{
 };
 use tokio::time::{Instant, sleep_until, timeout};
 use uuid::Uuid;
-use wharf_runtime::{Call, CallRecord, Caller, Raw};
+use wharf_runtime::{Call, CallRecord, Caller, Raw, merge_instructions};
 
 /// Words that ask for a summary.
 const SUM_UP: &str = "Sum up the conversation so far: what the user wants, what was done, and every fact, name and \
@@ -47,12 +50,16 @@ impl Agent {
     /// Runs until the model has answered or something ends the run. The error says that the settings cannot be used.
     pub async fn run(
         &self,
-        request: RunRequest,
+        mut request: RunRequest,
         signals: RunSignals<impl Future<Output = ()>, impl Future<Output = ()>>,
         on_event: OnEvent<'_>,
     ) -> Result<RunResult, String> {
-        self.model.tape().record_input(&request.conversation_id, &request.message, &request.rules);
+        let RunRequest { message, earlier, attachments, .. } = &request;
+        let input = TapedInput { message, earlier, attachments };
+        self.model.tape().record_input(&request.conversation_id, &input, &request.rules);
+        let notes = self.attach(&mut request).await;
         let mut driver = RunDriver::new(self, request, on_event)?;
+        notes.into_iter().for_each(|it| driver.state.report_context(it));
         let is_waiting = driver.drive(signals).await;
         Ok(driver.finish(is_waiting).await)
     }
@@ -104,9 +111,15 @@ impl<'a> RunDriver<'a> {
         if let Some(kept) = waiting.as_ref().and_then(|it| it.request.as_ref()) {
             kept.apply(&mut settings, &mut instructions);
         }
+        if waiting.is_none() && settings.context.server_instructions {
+            let (sources, lock) = (agent.tools.sources(), agent.tools.lock());
+            let merged = merge_instructions(&sources, &lock).unwrap_or_default();
+            instructions = format!("{instructions}\n\n{merged}").trim().to_owned();
+        }
         let mut toolbox = Toolbox::new(&catalog, &rules, settings.response_format.as_ref())?;
         if agent.tools.has_handles_for(VIA) {
-            toolbox.add_result_tools();
+            let earlier = history.messages.iter().filter_map(Message::as_user);
+            toolbox.add_result_tools(mentions_results(earlier.chain([message.as_slice()])));
         }
         let budget = tool_budget(&settings.context, agent.model.options().context_window);
         toolbox.fit(budget, &settings.context.pin);
@@ -162,6 +175,7 @@ impl<'a> RunDriver<'a> {
         let (mut cancel, mut drain) = (pin!(signals.cancel), pin!(signals.drain));
         loop {
             let step = self.state.next();
+            self.store_left_out().await;
             self.report_events();
             let prepared = match &step {
                 NextStep::End => return false,

@@ -2,7 +2,7 @@
 
 use crate::digest::json_digest;
 use serde_json::{Value, json};
-use wharf_config::Endpoint;
+use wharf_config::{DeferLoading, Endpoint};
 use wharf_runtime::{catalog::ToolEntry, result_handle::ResultTool};
 
 /// Facts about one tool that decide about calls.
@@ -24,6 +24,8 @@ pub(crate) struct ToolFacts {
     pub(crate) is_trusted: bool,
     /// Whether the source is built in.
     pub(crate) is_builtin: bool,
+    /// Whether the model is offered it at once, or has to find it.
+    pub(crate) defer_loading: DeferLoading,
     /// Hash of the definition, to which an approval is bound.
     pub(crate) definition_hash: String,
 }
@@ -49,6 +51,7 @@ impl ToolFacts {
             is_open_world: !is_builtin && hint("openWorldHint").unwrap_or(true),
             is_trusted: entry.config().trust,
             is_builtin,
+            defer_loading: entry.config().defer_loading,
             definition_hash: definition_hash(entry),
         }
     }
@@ -64,6 +67,7 @@ impl ToolFacts {
             is_open_world: false,
             is_trusted: true,
             is_builtin: true,
+            defer_loading: DeferLoading::Never,
             definition_hash: String::new(),
         }
     }

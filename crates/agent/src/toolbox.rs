@@ -74,9 +74,9 @@ impl Toolbox {
         Ok(toolbox)
     }
 
-    /// Offers the tools that read stored results, if there are tools that return some.
-    pub(crate) fn add_result_tools(&mut self) {
-        if self.specs.iter().all(|it| it.name == ANSWER_TOOL) {
+    /// Offers the tools that read stored results, if there are tools that return some, or a message has one.
+    pub(crate) fn add_result_tools(&mut self, is_one_attached: bool) {
+        if !is_one_attached && self.specs.iter().all(|it| it.name == ANSWER_TOOL) {
             return;
         }
         for tool in ResultTool::ALL {

@@ -1,7 +1,7 @@
 //! Settings of the agent's loop: limits of a run, approval rules, context and the format of the answer. And what the
 //! operator allows all agents.
 
-use crate::{glob::Glob, keywords::keywords};
+use crate::{breaker_policy::BreakerPolicy, glob::Glob, keywords::keywords};
 use serde_json::Value;
 use std::{collections::BTreeMap, time::Duration};
 
@@ -152,6 +152,8 @@ pub struct AgentPolicy {
     pub approval: OperatorRules,
     /// Time that people have to decide about calls of a client of OpenAI's protocol, which cannot be asked itself.
     pub openai_approval_wait: Duration,
+    /// Thresholds of the circuit breakers of models.
+    pub breaker: BreakerPolicy,
     /// Prices of models, by name.
     pub prices: BTreeMap<String, ModelPrice>,
 }
@@ -163,6 +165,7 @@ impl Default for AgentPolicy {
             limits: RunLimits::unlimited(),
             approval: OperatorRules::default(),
             openai_approval_wait: Duration::ZERO,
+            breaker: BreakerPolicy::MODEL,
             prices: BTreeMap::new(),
         }
     }
@@ -212,6 +215,8 @@ pub struct ContextSettings {
     pub preamble: bool,
     /// Whether the oldest part of a long conversation is summed up.
     pub compact: bool,
+    /// Whether the model is shown the instructions of the servers.
+    pub server_instructions: bool,
     /// Maximum number of tokens of the tools that a model is offered. By default a fifth of its context window, at most
     /// [`ContextSettings::MAX_DEFAULT_BUDGET`].
     pub tool_budget: Option<u64>,
@@ -231,6 +236,7 @@ impl Default for ContextSettings {
         ContextSettings {
             preamble: true,
             compact: true,
+            server_instructions: false,
             tool_budget: None,
             pin: Vec::new(),
             clients: ClientTools::All,

@@ -11,6 +11,12 @@ pub struct BreakerPolicy {
     pub recovery_timeout: Duration,
 }
 
+impl BreakerPolicy {
+    /// Defaults for a model.
+    pub const MODEL: BreakerPolicy =
+        BreakerPolicy { failure_threshold: 3, recovery_timeout: Duration::from_secs(60) };
+}
+
 /// Defaults for an MCP source.
 impl Default for BreakerPolicy {
     fn default() -> BreakerPolicy {

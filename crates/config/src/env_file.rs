@@ -20,6 +20,12 @@ pub(crate) struct InvalidLine {
     pub(crate) why: &'static str,
 }
 
+/// Reads the variables of an env file. The error names a line, but none of its text, which may be secret.
+pub fn parse_env_file(text: &str) -> Result<BTreeMap<String, String>, String> {
+    let found = parse(text).map_err(|InvalidLine { number, why }| format!("line {number}: {why}"))?;
+    Ok(found.into_iter().map(|Assignment { name, value }| (name, value)).collect())
+}
+
 /// Parses an env file. Returns each name once, sorted by name.
 pub(crate) fn parse(text: &str) -> Result<Vec<Assignment>, InvalidLine> {
     let mut rest = text.strip_prefix('\u{feff}').unwrap_or(text);

@@ -75,6 +75,7 @@ pub use diagnostic::{Diagnostic, Diagnostics, Severity};
 pub use download::Download;
 pub use egress::Egress;
 pub use env::{Env, LockUse, Origin};
+pub use env_file::parse_env_file;
 pub use fault_rules::{FaultEffect, FaultRule, FaultRules, FaultTarget, FaultTrigger};
 pub use file_position::FilePosition;
 pub use files::{FileError, Files, Folder, NoFiles, read_regular};

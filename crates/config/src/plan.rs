@@ -89,6 +89,8 @@ pub struct Source {
     pub deny: Vec<Glob>,
     /// Whether the read-only hints of its tools count, so that such calls need no approval.
     pub trust: bool,
+    /// Whether its tools are offered to models at once, or have to be found.
+    pub defer_loading: DeferLoading,
     /// Changes to its tools: what clients see, and which arguments wharf fills in.
     pub overrides: Overrides,
     /// Treatment of a server that differs from the lock.
@@ -101,6 +103,18 @@ pub struct Source {
     pub at: FilePosition,
     /// Keys that the entry sets itself. All other values are defaults.
     pub written: Vec<&'static str>,
+}
+
+/// Whether the tools of a source are offered to models at once, or have to be found by a question.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DeferLoading {
+    /// Offered if they fit the budget.
+    #[default]
+    Auto,
+    /// Always found by a question.
+    Always,
+    /// Always offered.
+    Never,
 }
 
 /// Transport of a server and the data needed to connect to it.

@@ -100,6 +100,7 @@ raw! {
     /// `context:`
     RawContext, "'context'" {
         preamble = "preamble", compact = "compact", tool_budget = "tool_budget", pin = "pin", clients = "clients",
+        server_instructions = "server_instructions",
     }
 }
 
@@ -120,7 +121,7 @@ raw! {
         request_timeout = "request_timeout", max_total_timeout = "max_total_timeout",
         connect_timeout = "connect_timeout", install_timeout = "install_timeout", prefix = "prefix",
         lifecycle = "lifecycle", required = "required", era = "era", max_result_bytes = "max_result_bytes", allow = "allow", deny = "deny",
-        trust = "trust", overrides = "overrides", lock = "lock", results = "results",
+        trust = "trust", defer_loading = "defer_loading", overrides = "overrides", lock = "lock", results = "results",
     }
 }
 
@@ -267,7 +268,7 @@ raw! {
         keep = "keep", max_turns = "max_turns", max_tool_calls = "max_tool_calls", max_repeats = "max_repeats",
         max_parallel = "max_parallel", run_timeout = "run_timeout", max_total_tokens = "max_total_tokens",
         max_cost = "max_cost", approval_timeout = "approval_timeout", approval = "approval",
-        openai_approval_wait = "openai_approval_wait", prices = "prices",
+        openai_approval_wait = "openai_approval_wait", prices = "prices", breaker = "breaker",
     }
 }
 
@@ -297,7 +298,7 @@ raw! {
 }
 
 raw! {
-    /// `[breaker]` of wharf.toml.
+    /// `[breaker]` and `[agent.breaker]` of wharf.toml.
     RawBreaker, "[breaker]" { failure_threshold = "failure_threshold", recovery_timeout = "recovery_timeout" }
 }
 

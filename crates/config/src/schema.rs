@@ -132,6 +132,7 @@ fn context() -> Value {
             "preamble": flag("Whether the instructions begin with a few sentences about tool results.", true),
             "compact": flag("Whether the oldest part of a long conversation is summed up.", true),
             "tool_budget": integer("Maximum number of tokens of the offered tools; a fifth of the context window by default, at most 16000.", json!({ "minimum": 1_000, "maximum": 1_000_000 })),
+            "server_instructions": flag("Whether the model is shown the instructions of the servers.", false),
             "pin": texts("Globs over source:tool; these tools are offered first."),
             "clients": keyword("Which tools clients of the gateway are shown.", ClientTools::KEYWORDS, Some("all")),
         },
@@ -252,12 +253,10 @@ fn tool_properties() -> Value {
         "allow": texts("Globs of the tools to offer to models; all by default."),
         "deny": texts("Globs of the tools never to offer to models."),
         "trust": flag("Whether the server's read-only hints count, so that such calls need no approval.", true),
+        "defer_loading": defer_loading(),
         "lock": lock(),
         "results": results(),
-        "overrides": {
-            "description": "Changes to its tools, by name on the wire or glob: what clients see, and which arguments wharf fills in.",
-            "type": ["object", "null"], "maxProperties": 500, "additionalProperties": tool_override(),
-        },
+        "overrides": overrides(),
     })
 }
 
@@ -370,6 +369,20 @@ fn texts(description: &str) -> Value {
 
 fn text_map(description: &str) -> Value {
     json!({ "description": description, "type": ["object", "null"], "additionalProperties": { "type": ["string", "null"] } })
+}
+
+fn overrides() -> Value {
+    json!({
+        "description": "Changes to its tools, by name on the wire or glob: what clients see, and which arguments wharf fills in.",
+        "type": ["object", "null"], "maxProperties": 500, "additionalProperties": tool_override(),
+    })
+}
+
+fn defer_loading() -> Value {
+    json!({
+        "description": "Whether models have to find its tools: auto if they do not fit context.tool_budget, true always, false never.",
+        "default": "auto", "anyOf": [{ "enum": ["auto", true, false, null] }, variable()],
+    })
 }
 
 fn keyword(description: &str, keywords: &[&str], default: Option<&str>) -> Value {

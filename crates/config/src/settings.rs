@@ -74,8 +74,8 @@ pub fn load_settings(text: impl AsRef<[u8]>, file: &str) -> (Option<Settings>, D
         let RawSettings { grants, breaker, calls, server, tokens, telemetry, journal, agent, results, lock } =
             RawSettings::read(root, &mut diagnostics)?;
         let grants = grants.map_or(Some(Grants::default()), |it| self::grants(it, &mut diagnostics));
-        let breaker =
-            breaker.map_or(Some(BreakerPolicy::default()), |it| self::breaker(it, &mut diagnostics));
+        let usual = BreakerPolicy::default();
+        let breaker = breaker.map_or(Some(usual), |it| self::breaker(it, usual, &mut diagnostics));
         let calls = calls.map_or(Some(Default::default()), |it| self::calls(it, &mut diagnostics));
         let server = server::server(server, tokens, &mut diagnostics);
         let telemetry = telemetry::telemetry(telemetry, &mut diagnostics);
@@ -133,10 +133,10 @@ fn grants(field: Field, diagnostics: &mut Diagnostics) -> Option<Grants> {
     })
 }
 
-fn breaker(field: Field, diagnostics: &mut Diagnostics) -> Option<BreakerPolicy> {
+/// Reads the thresholds of circuit breakers. Those that are not set stay as usual.
+fn breaker(field: Field, usual: BreakerPolicy, diagnostics: &mut Diagnostics) -> Option<BreakerPolicy> {
     let RawBreaker { failure_threshold, recovery_timeout } = RawBreaker::read(field.node, diagnostics)?;
     let mut reader = Reader { class: "ConfigError", diagnostics };
-    let usual = BreakerPolicy::default();
     let threshold = reader.count("failure_threshold", failure_threshold, u64::from(u32::MAX));
     Some(BreakerPolicy {
         failure_threshold: threshold.and_then(|it| it.try_into().ok()).unwrap_or(usual.failure_threshold),

@@ -15,10 +15,11 @@ mod tools;
 
 pub use document::{Document, DocumentKind};
 pub use memory::MemoryResults;
-pub(crate) use preview::handle_result;
+pub use preview::grouped;
+pub(crate) use preview::{describe, handle_result};
 pub use query::{QUERY, QueryProgram};
 pub use reference::ResultReference;
-pub(crate) use reference::URI_PREFIX;
+pub use reference::URI_PREFIX;
 use std::{fmt, future::Future, pin::Pin, sync::Arc, time::Duration, time::SystemTime};
 pub use substitute::{SubstitutionError, Substitutions, may_contain_references, referenced_ids};
 pub use tools::ResultTool;
@@ -71,6 +72,30 @@ pub struct NewResult {
     pub document: Document,
     /// How long to keep it, outside of kept conversations.
     pub keep: Duration,
+}
+
+/// A text to store that is not the result of a call.
+#[derive(Clone, Debug)]
+pub struct NewText {
+    /// Its owner.
+    pub owner: ResultOwner,
+    /// Id of the request that it belongs to.
+    pub request_id: Arc<str>,
+    /// Source that it is from; empty if there is none.
+    pub source: Arc<str>,
+    /// Says what it is.
+    pub name: Arc<str>,
+    /// The text, without secrets.
+    pub text: String,
+}
+
+/// A stored text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredText {
+    /// Id that the owner uses.
+    pub id: String,
+    /// Text for the reader in its place: its name, its beginning and how to read the whole.
+    pub preview: String,
 }
 
 /// A stored result, without its content.

@@ -16,7 +16,7 @@ pub(crate) fn describe_activity(event: &AgentEvent) -> Option<String> {
             format!("retry in {}: {message}", format_duration(*delay))
         }
         AgentEvent::Context(what) => format!("note: {what}"),
-        AgentEvent::Error { message, .. } => format!("warning: {message}"),
+        AgentEvent::Error { message, call_id: None, .. } => format!("warning: {message}"),
         _ => return None,
     };
     Some(printable(&line))

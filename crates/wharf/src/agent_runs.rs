@@ -220,7 +220,8 @@ impl AgentRuns {
         settings.limits.tighten(&policy.limits);
         limits.tighten(&mut settings.limits);
         let name = plan.model.as_ref().map(|it| it.name.expose()).unwrap_or_default();
-        let price = model_price(policy, name, &settings.limits).map_err(StartError::NoModel)?;
+        let missing = if limits.max_cost.is_some() { StartError::NoPrice } else { StartError::NoModel };
+        let price = model_price(policy, name, &settings.limits).map_err(missing)?;
         let instructions = plan.instructions.as_ref().map_or_else(String::new, |it| it.expose().to_owned());
         let configured = settings.approval.clone();
         Ok(RunRequest {
@@ -241,6 +242,7 @@ impl AgentRuns {
     ) -> Result<RunEvents, StartError> {
         let shared = &self.shared;
         request.message = new_run.message;
+        (request.earlier, request.attachments) = (new_run.earlier, new_run.attachments);
         if !new_run.history.is_empty() {
             request.history = new_run.history.into();
         }
@@ -354,6 +356,11 @@ impl AgentRuns {
             }
             _ => Ok(client),
         }
+    }
+
+    /// Checks that the configured model can be asked now.
+    pub(crate) fn check_model(&self) -> Result<(), StartError> {
+        self.client(&self.shared.registry.registered().file).map(drop)
     }
 
     /// Returns the name of the agent, and whether it has a model.

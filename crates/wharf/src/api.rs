@@ -160,7 +160,7 @@ impl Api {
             handle.clone(),
             journal.clone(),
             registry.clone(),
-            Models::new(upstream_context.redactor.clone(), coordinator, tape),
+            Models::new(upstream_context.redactor.clone(), agent_policy.breaker, coordinator, tape),
             agent_policy,
             draining.clone(),
         );
@@ -358,6 +358,7 @@ impl Api {
             | Route::RenameConversation
             | Route::DeleteConversation
             | Route::Entries
+            | Route::ConversationResult
             | Route::ConversationStream
             | Route::CancelRun
             | Route::Approvals

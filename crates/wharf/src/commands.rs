@@ -83,6 +83,11 @@ pub(crate) fn run(cli: Cli) -> Exit {
     {
         output.print_info(&warning);
     }
+    if matches!(command, Command::Run(_) | Command::Chat(_) | Command::Serve(_))
+        && let Err(complaint) = environment.add_state_variables()
+    {
+        return output.fail(&CommandError::new("ConfigError", &complaint, Exit::Usage));
+    }
     dispatch(command, &common, &environment, output)
 }
 

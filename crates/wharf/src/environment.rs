@@ -22,7 +22,7 @@ use std::{
 use wharf_config::find_program;
 use wharf_config::{
     DatabaseLocation, Diagnostics, Env, FileError, Folder, Grants, LocatedValue, LockUse, MAX_FILE_BYTES,
-    ServerSettings, Settings, TelemetrySettings, closest, load_settings, read_regular,
+    ServerSettings, Settings, TelemetrySettings, closest, load_settings, parse_env_file, read_regular,
 };
 use wharf_store::Location;
 
@@ -66,6 +66,32 @@ impl Environment {
             lock: LockUse::Enforce,
             assumes_variables: false,
         })
+    }
+
+    /// Adds the variables of `.env` in the state folder, which hold the keys of models. Variables of the process win. The
+    /// error is for the user.
+    pub(crate) fn add_state_variables(&mut self) -> Result<(), String> {
+        let Some(path) = self.state().map(|it| it.join(".env")) else { return Ok(()) };
+        let shown = path.display();
+        let bytes = match read_regular(&path, MAX_FILE_BYTES) {
+            Ok(bytes) => bytes,
+            Err(FileError::Missing) => return Ok(()),
+            Err(error) => return Err(format!("'{shown}' {error}")),
+        };
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            let is_open = |it: std::fs::Metadata| it.permissions().mode() & 0o077 != 0;
+            if path.metadata().is_ok_and(is_open) {
+                return Err(format!("'{shown}' can be read by others\nhelp: `chmod 600 '{shown}'`"));
+            }
+        }
+        let text = String::from_utf8(bytes).map_err(|_| format!("'{shown}' is not UTF-8"))?;
+        let found = parse_env_file(&text).map_err(|why| format!("'{shown}' cannot be read: {why}"))?;
+        for (name, value) in found {
+            self.variables.entry(name).or_insert(value);
+        }
+        Ok(())
     }
 
     /// Returns the environment of a replay, in which missing variables get made-up values. A replay needs no keys.

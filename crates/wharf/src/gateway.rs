@@ -7,7 +7,6 @@
 mod client_request;
 mod elicitations;
 mod error;
-mod instructions;
 mod lists;
 mod news;
 mod own_meta;
@@ -57,7 +56,9 @@ use wharf_mcp::{
     },
     session::{Audience, Era, List, TaskMode},
 };
-use wharf_runtime::{Call, Caller, Catalog, FaultKind, Handle, OnProgress, Outcome, own_tool::is_own_tool};
+use wharf_runtime::{
+    Call, Caller, Catalog, FaultKind, Handle, OnProgress, Outcome, merge_instructions, own_tool::is_own_tool,
+};
 
 /// How long a list request or a handshake waits for sources that are still starting.
 const SETTLE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -453,7 +454,7 @@ impl Handler for Gateway {
         Box::pin(async move {
             // A session reads them only once, so it waits for servers that are still starting.
             gateway.settled().await;
-            instructions::merge(&gateway.handle.sources(), &gateway.handle.lock())
+            merge_instructions(&gateway.handle.sources(), &gateway.handle.lock())
         })
     }
 

@@ -31,6 +31,7 @@ mod load_agent;
 mod logs;
 mod markdown;
 mod message_context;
+mod message_reader;
 mod metrics;
 mod output;
 mod pretty_json;

@@ -4,7 +4,10 @@
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use std::path::Path;
-use wharf_agent::message::{AnswerMessage, AnswerPart, Content, Message};
+use wharf_agent::{
+    Attachment, fence,
+    message::{AnswerMessage, AnswerPart, Content, Message},
+};
 use wharf_config::read_regular;
 use wharf_mcp::model::{Block, Contents, Item, PromptMessage, PromptResult, ReadResult};
 
@@ -23,46 +26,83 @@ const IMAGE_FORMATS: [(&[u8], &str); 4] = [
     (b"RIFF????WEBP", "image/webp"),
 ];
 
-/// Messages of a prompt: those before the last one, and the last one, which is the user's.
+/// A message of the user, and what belongs to it.
 #[derive(Debug, Default)]
-pub(crate) struct PromptEntries {
+pub(crate) struct UserMessage {
+    /// Messages of a prompt before the last one.
     pub(crate) earlier: Vec<Message>,
-    pub(crate) message: Vec<Content>,
+    /// The message: a text, or the last message of a prompt.
+    pub(crate) content: Vec<Content>,
+    pub(crate) attachments: Vec<Attachment>,
 }
 
-/// Returns the contents of a resource. The error is for the user.
-pub(crate) fn resource_content(result: ReadResult, source: &str) -> Result<Vec<Content>, String> {
+/// Reason why the model cannot be shown something. The text is for the user.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum ContentError {
+    /// It is larger than a message may contain.
+    TooLarge(String),
+    /// The model cannot be shown it.
+    Unusable(String),
+}
+
+impl UserMessage {
+    /// Returns a message that is a text.
+    pub(crate) fn of_text(text: String) -> UserMessage {
+        UserMessage { content: vec![Content::Text(text)], ..UserMessage::default() }
+    }
+}
+
+impl ContentError {
+    pub(crate) fn message(&self) -> &str {
+        match self {
+            ContentError::TooLarge(message) | ContentError::Unusable(message) => message,
+        }
+    }
+}
+
+/// Returns the contents of a resource.
+pub(crate) fn resource_attachments(
+    result: ReadResult,
+    source: &str,
+) -> Result<Vec<Attachment>, ContentError> {
     result.contents.into_iter().map(|it| describe_contents(it, source)).collect()
 }
 
-fn describe_contents(contents: Item<Contents>, source: &str) -> Result<Content, String> {
+fn describe_contents(contents: Item<Contents>, source: &str) -> Result<Attachment, ContentError> {
     let Item::Valid(Contents { uri, mime_type, text, blob, .. }) = contents else {
-        return Err(format!("`{source}` returned contents that cannot be read"));
+        return Err(ContentError::Unusable(format!("`{source}` returned contents that cannot be read")));
     };
     let media_type = mime_type.unwrap_or_default();
-    match (text, blob) {
-        (Some(text), _) if text.len() > MAX_TEXT_BYTES => Err(format!("`{uri}` is longer than 1 MiB")),
-        (Some(text), _) => Ok(Content::Text(fence(&format!("Resource {uri} of the server {source}"), &text))),
-        (None, Some(base64)) if base64.len() / 4 * 3 > MAX_IMAGE_BYTES => {
-            Err(format!("`{uri}` is larger than 5 MiB"))
+    let content = match (text, blob) {
+        (Some(text), _) if text.len() > MAX_TEXT_BYTES => {
+            return Err(ContentError::TooLarge(format!("`{uri}` is longer than 1 MiB")));
         }
-        (None, Some(base64)) if media_type.starts_with("image/") => Ok(Content::Image { media_type, base64 }),
-        (None, _) => Err(format!("`{uri}` is neither text nor an image")),
-    }
+        (Some(text), _) => Content::Text(text),
+        (None, Some(base64)) if base64.len() / 4 * 3 > MAX_IMAGE_BYTES => {
+            return Err(ContentError::TooLarge(format!("`{uri}` is larger than 5 MiB")));
+        }
+        (None, Some(base64)) if media_type.starts_with("image/") => Content::Image { media_type, base64 },
+        (None, _) => return Err(ContentError::Unusable(format!("`{uri}` is neither text nor an image"))),
+    };
+    let title = format!("Resource {uri} of the server {source}");
+    Ok(Attachment { title, source: Some(source.to_owned()), content })
 }
 
 /// Reads a file of the user: a text or an image. The error is for the user.
-pub(crate) fn file_content(path: &Path) -> Result<Content, String> {
+pub(crate) fn file_attachment(path: &Path) -> Result<Attachment, String> {
     let name = path.display();
     let bytes = read_regular(path, MAX_IMAGE_BYTES as u64).map_err(|error| format!("'{name}' {error}"))?;
-    if let Some(media_type) = image_type(&bytes) {
-        return Ok(Content::Image { media_type: media_type.to_owned(), base64: STANDARD.encode(bytes) });
-    }
-    match String::from_utf8(bytes) {
-        Ok(text) if text.len() > MAX_TEXT_BYTES => Err(format!("'{name}' is longer than 1 MiB")),
-        Ok(text) => Ok(Content::Text(fence(&format!("File {name}"), &text))),
-        Err(_) => Err(format!("'{name}' is neither text nor an image")),
-    }
+    let content = match image_type(&bytes) {
+        Some(media_type) => {
+            Content::Image { media_type: media_type.to_owned(), base64: STANDARD.encode(bytes) }
+        }
+        None => match String::from_utf8(bytes) {
+            Ok(text) if text.len() > MAX_TEXT_BYTES => return Err(format!("'{name}' is longer than 1 MiB")),
+            Ok(text) => Content::Text(text),
+            Err(_) => return Err(format!("'{name}' is neither text nor an image")),
+        },
+    };
+    Ok(Attachment { title: format!("File {name}"), source: None, content })
 }
 
 fn image_type(bytes: &[u8]) -> Option<&'static str> {
@@ -71,31 +111,26 @@ fn image_type(bytes: &[u8]) -> Option<&'static str> {
     IMAGE_FORMATS.iter().find(|(start, _)| fits(start)).map(|(_, media_type)| *media_type)
 }
 
-/// Puts a text into a fenced block with a title. The fence is longer than any in the text.
-fn fence(title: &str, text: &str) -> String {
-    let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
-    let fence = "`".repeat(longest.max(2) + 1);
-    format!("{title}:\n{fence}\n{text}\n{fence}")
-}
-
-/// Returns the messages of a prompt, marked with its source and name. The error is for the user.
-pub(crate) fn prompt_entries(
+/// Returns the messages of a prompt, marked with its source and name.
+pub(crate) fn prompt_message(
     result: PromptResult,
     (source, name): (&str, &str),
-) -> Result<PromptEntries, String> {
+) -> Result<UserMessage, ContentError> {
     let mark = format!("Prompt {source}:{name}");
     let messages = result.messages.into_iter().map(|it| match it {
-        Item::Valid(message) => prompt_message(message, &mark),
-        Item::Invalid(_, why) => Err(format!("the prompt cannot be used: {why}")),
+        Item::Valid(message) => marked_message(message, &mark),
+        Item::Invalid(_, why) => Err(ContentError::Unusable(format!("the prompt cannot be used: {why}"))),
     });
     let mut messages = messages.collect::<Result<Vec<_>, _>>()?;
     match messages.pop() {
-        Some(Message::User(message)) => Ok(PromptEntries { earlier: messages, message }),
-        _ => Err("the prompt does not end with a message of the user".to_owned()),
+        Some(Message::User(message)) => {
+            Ok(UserMessage { earlier: messages, content: message, attachments: Vec::new() })
+        }
+        _ => Err(ContentError::Unusable("the prompt does not end with a message of the user".to_owned())),
     }
 }
 
-fn prompt_message(message: PromptMessage, mark: &str) -> Result<Message, String> {
+fn marked_message(message: PromptMessage, mark: &str) -> Result<Message, ContentError> {
     let content = match message.content {
         Item::Valid(Block::Text(text)) => Content::Text(text),
         Item::Valid(Block::Image { data, mime_type }) => {
@@ -104,7 +139,10 @@ fn prompt_message(message: PromptMessage, mark: &str) -> Result<Message, String>
         Item::Valid(Block::Resource(Contents { uri, text: Some(text), .. })) => {
             Content::Text(fence(&format!("Resource {uri} of the server {mark}"), &text))
         }
-        _ => return Err("the prompt has content that the model cannot be shown".to_owned()),
+        _ => {
+            let why = "the prompt has content that the model cannot be shown";
+            return Err(ContentError::Unusable(why.to_owned()));
+        }
     };
     Ok(match (message.role.as_str(), content) {
         ("assistant", Content::Text(text)) => Message::Answer(AnswerMessage {
@@ -120,30 +158,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_cannot_leave_its_block() {
-        assert_eq!(fence("File a", "x\n````\ny"), "File a:\n`````\nx\n````\ny\n`````");
-    }
-
-    #[test]
     fn files_are_texts_or_images_of_bounded_size() {
         let folder = tempfile::tempdir().expect("a folder");
         let read = |bytes: &[u8]| {
             let path = folder.path().join("file");
             std::fs::write(&path, bytes).expect("a file");
             let shown = format!("'{}' ", path.display());
-            file_content(&path).map_err(|it| it.replace(&shown, ""))
+            let attached = file_attachment(&path).map_err(|it| it.replace(&shown, ""));
+            attached.map(|it| it.content)
         };
         let image = |media_type: &str, base64: &str| Content::Image {
             media_type: media_type.to_owned(),
             base64: base64.to_owned(),
         };
-        assert!(matches!(read(b"plain"), Ok(Content::Text(text)) if text.ends_with("\n```\nplain\n```")));
+        assert_eq!(read(b"plain"), Ok(Content::Text("plain".to_owned())));
         assert_eq!(read(b"GIF89a"), Ok(image("image/gif", "R0lGODlh")));
         assert_eq!(read(b"RIFF\0\0\0\0WEBP"), Ok(image("image/webp", "UklGRgAAAABXRUJQ")));
         assert_eq!(read(b"\xff\xfe\x00"), Err("is neither text nor an image".to_owned()));
         assert_eq!(read(&[b'x'; MAX_TEXT_BYTES + 1]), Err("is longer than 1 MiB".to_owned()));
         let too_large = read(&[0; MAX_IMAGE_BYTES + 1]).expect_err("an error");
         assert!(too_large.contains("larger than"), "{too_large}");
-        assert!(file_content(&folder.path().join("none")).is_err());
+        assert!(file_attachment(&folder.path().join("none")).is_err());
     }
 }

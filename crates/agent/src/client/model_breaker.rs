@@ -5,10 +5,6 @@ use tokio::time::Instant;
 use wharf_config::BreakerPolicy;
 use wharf_runtime::{BreakerCoordinator, BreakerState, CircuitBreaker, Permit, ProbeDecision};
 
-/// Number of failed questions and the pause after which the breaker allows a probe.
-const POLICY: BreakerPolicy =
-    BreakerPolicy { failure_threshold: 3, recovery_timeout: Duration::from_secs(60) };
-
 /// Circuit breaker of one provider at one host. Clients of the same host share it, so that it survives a change of the
 /// configuration.
 #[derive(Clone)]
@@ -20,9 +16,13 @@ pub struct ModelBreaker {
 
 impl ModelBreaker {
     /// Creates a closed breaker. The coordinator knows it under this key.
-    pub fn new(key: Arc<str>, coordinator: Option<Arc<dyn BreakerCoordinator>>) -> ModelBreaker {
+    pub fn new(
+        key: Arc<str>,
+        policy: BreakerPolicy,
+        coordinator: Option<Arc<dyn BreakerCoordinator>>,
+    ) -> ModelBreaker {
         let (changed_key, changed) = (key.clone(), coordinator.clone());
-        let circuit_breaker = CircuitBreaker::new(POLICY, move |state| {
+        let circuit_breaker = CircuitBreaker::new(policy, move |state| {
             if let Some(coordinator) = &changed {
                 coordinator.breaker_changed(&changed_key, state);
             }

@@ -1,6 +1,9 @@
 //! Messages of a conversation as lines of a recording have them.
 
-use crate::message::{AnswerPart, Content, Message, ToolCall};
+use crate::{
+    attachment::Attachment,
+    message::{AnswerPart, Content, Message, ToolCall},
+};
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 
@@ -63,11 +66,24 @@ pub(super) fn content_json(content: &[Content]) -> (&'static str, Value) {
     if let [Content::Text(text)] = content {
         return ("text", json!(text));
     }
-    let parts = content.iter().map(|part| match part {
+    ("content", content.iter().map(part_json).collect())
+}
+
+fn part_json(part: &Content) -> Value {
+    match part {
         Content::Text(text) => json!({ "text": text }),
         Content::Image { media_type, base64 } => json!({ "media_type": media_type, "base64": base64 }),
-    });
-    ("content", parts.collect::<Vec<Value>>().into())
+    }
+}
+
+/// Returns an attachment: its content, with title and source.
+pub(super) fn attachment_json(attachment: &Attachment) -> Value {
+    let mut json = part_json(&attachment.content);
+    json["title"] = json!(attachment.title);
+    if let Some(source) = &attachment.source {
+        json["source"] = json!(source);
+    }
+    json
 }
 
 /// Returns a call. Arguments that are no object stay text.

@@ -76,6 +76,7 @@ impl RunState {
         earlier: &[CallSlot],
     ) -> Option<(CallOutcome, Option<ToolStatus>)> {
         let refused = |words: String| Some((CallOutcome::refused(words), None));
+        let invalid = |words: String| Some((CallOutcome::invalid(words), None));
         let name = &slot.call.name;
         if name == ANSWER_TOOL && self.toolbox.has_answer_tool() {
             return Some(self.check_structured(slot));
@@ -94,10 +95,10 @@ impl RunState {
         self.progress.tool_calls += 1;
         if slot.source.is_none() {
             let guess = self.toolbox.closest(name).map(|it| format!("; did you mean '{it}'?"));
-            return refused(format!("there is no tool '{name}'{}", guess.unwrap_or_else(|| ".".to_owned())));
+            return invalid(format!("there is no tool '{name}'{}", guess.unwrap_or_else(|| ".".to_owned())));
         }
         if let Err(error) = slot.call.checked_arguments() {
-            return refused(format!("not executed: {error}."));
+            return invalid(format!("not executed: {error}."));
         }
         let same = earlier.iter().filter(|it| it.digest == slot.digest).count() as u64;
         let repeats = self.progress.executed.get(&slot.digest).map_or(0, |(_, count)| *count) + same;
@@ -281,7 +282,15 @@ impl RunState {
         let (status, result) = match &slot.state {
             SlotState::Undecided(_) => (ToolStatus::AwaitingApproval, None),
             SlotState::Ready | SlotState::Running => (ToolStatus::InProgress, None),
-            SlotState::Settled(outcome, status) => (*status, Some(outcome.text())),
+            SlotState::Settled(outcome, status) => {
+                let call_id = Some(slot.call.id.clone());
+                self.events.extend(outcome.error.map(|it| AgentEvent::Error {
+                    error_type: it.error_type(),
+                    message: outcome.text(),
+                    call_id,
+                }));
+                (*status, Some(outcome.text()))
+            }
         };
         self.events.push(AgentEvent::ToolCall(ToolCallEvent {
             call_id: slot.call.id.clone(),

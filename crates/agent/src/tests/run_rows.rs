@@ -17,7 +17,7 @@ use crate::{
 };
 use serde_json::Value;
 use std::time::Duration;
-use wharf_config::{ContextSettings, Decision, ModelPrice, Provider, RunLimits};
+use wharf_config::{ContextSettings, Decision, DeferLoading, ModelPrice, Provider, RunLimits};
 
 /// Answer of a scripted model.
 #[derive(Clone, Debug)]
@@ -45,6 +45,7 @@ pub(super) fn tool(name: &str) -> ToolFacts {
         is_open_world: name.ends_with("web"),
         is_trusted: true,
         is_builtin: false,
+        defer_loading: DeferLoading::Auto,
         definition_hash: String::new(),
     }
 }
@@ -178,7 +179,12 @@ impl Rig {
 }
 
 pub(super) fn answered(text: &str) -> CallOutcome {
-    CallOutcome { content: vec![Content::Text(text.to_owned())], is_error: false, fate: CallFate::Answered }
+    CallOutcome {
+        content: vec![Content::Text(text.to_owned())],
+        is_error: false,
+        fate: CallFate::Answered,
+        error: None,
+    }
 }
 
 #[track_caller]

@@ -2,7 +2,7 @@
 
 use super::{
     check, read_chunks,
-    script::{Step, render, text},
+    script::{Step, render, sse, text},
     summary,
 };
 use crate::{
@@ -11,6 +11,7 @@ use crate::{
     model::{AnswerLimits, trouble::Trouble},
 };
 use scripted_model::Finish::Stop;
+use serde_json::json;
 
 #[test]
 fn an_event_without_end_fails_at_the_limit() {
@@ -71,6 +72,20 @@ fn ten_thousand_deltas_are_one_part() {
         let answer = result.answer.expect("an answer");
         assert_eq!((answer.parts.len(), answer.text().len()), (1, 20_000), "{dialect:?}");
     }
+}
+
+/// A block of Anthropic has many deltas; the other dialects have no blocks.
+#[test]
+fn ten_thousand_deltas_of_one_block_are_one_part() {
+    let start =
+        json!({ "type": "content_block_start", "index": 0, "content_block": { "type": "text", "text": "" } });
+    let delta =
+        json!({ "type": "content_block_delta", "index": 0, "delta": { "type": "text_delta", "text": "ab" } });
+    let rest = render(Dialect::Anthropic, &[Step::End(Stop)]);
+    let body = sse(start) + &sse(delta).repeat(10_000) + &rest;
+    let result = read_chunks(Dialect::Anthropic, &AnswerLimits::default(), body.as_bytes(), &[100]);
+    let answer = result.answer.expect("an answer");
+    assert_eq!((answer.parts.len(), answer.text().len()), (1, 20_000));
 }
 
 #[test]

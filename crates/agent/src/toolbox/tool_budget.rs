@@ -5,7 +5,7 @@ use super::{Toolbox, spec_of};
 use crate::{message::ToolCall, policy::RunRules, result_text::CallOutcome, tool_list::ToolSpec};
 use serde_json::{Value, json};
 use std::collections::HashSet;
-use wharf_config::{ContextSettings, Glob};
+use wharf_config::{ContextSettings, DeferLoading, Glob};
 use wharf_runtime::{
     Catalog, Raw,
     catalog::ToolEntry,
@@ -45,11 +45,14 @@ pub(crate) fn tool_budget(settings: &ContextSettings, context_window: u64) -> u6
 }
 
 impl Toolbox {
-    /// Defers tools until the others fit the budget: pinned tools stay first, then whole sources in order.
+    /// Defers tools until the others fit the budget: pinned tools stay first, then whole sources in order. A source may
+    /// say that its tools are always deferred, or never.
     pub(crate) fn fit(&mut self, budget: u64, pins: &[Glob]) {
         let tokens = |it: &ToolSpec| estimate_definition(&it.name, &it.description, &it.schema);
         let total: u64 = self.specs.iter().map(tokens).sum();
-        if total <= budget {
+        let defer =
+            |it: &ToolSpec| self.find(&it.name).map_or(DeferLoading::Never, |tool| tool.defer_loading);
+        if total <= budget && self.specs.iter().all(|it| defer(it) != DeferLoading::Always) {
             return;
         }
         let search_tools = [spec_of(find_tools()), spec_of(call_tool())];
@@ -62,9 +65,10 @@ impl Toolbox {
                 kept.extend(specs.iter().map(|it| it.name.clone()));
             }
         };
-        let (own, others): (Vec<&ToolSpec>, Vec<&ToolSpec>) =
-            self.specs.iter().partition(|it| is_own_tool(&it.name));
-        keep(&own, &mut left, false);
+        let candidates = self.specs.iter().filter(|it| defer(it) != DeferLoading::Always);
+        let (always, others): (Vec<&ToolSpec>, Vec<&ToolSpec>) =
+            candidates.partition(|it| is_own_tool(&it.name) || defer(it) == DeferLoading::Never);
+        keep(&always, &mut left, false);
         let (pinned, others): (Vec<&ToolSpec>, Vec<&ToolSpec>) = others.into_iter().partition(|it| {
             self.find(&it.name).is_some_and(|tool| pins.iter().any(|pin| pin.matches(&tool.id)))
         });

@@ -127,7 +127,7 @@ pub(crate) fn read_rules(field: Option<Field>, prefix: &str, diagnostics: &mut D
 pub(super) fn context(field: Option<Field>, diagnostics: &mut Diagnostics) -> ContextSettings {
     let usual = ContextSettings::default();
     let Some(raw) = field.and_then(|it| RawContext::read(it.node, diagnostics)) else { return usual };
-    let RawContext { preamble, compact, tool_budget, pin, clients } = raw;
+    let RawContext { preamble, compact, tool_budget, pin, clients, server_instructions } = raw;
     let mut reader = Reader { class: "ConfigError", diagnostics };
     let (min, max) = TOOL_BUDGETS;
     let pin = reader.texts("context.pin", pin).map_or_else(Vec::new, |it| it.value);
@@ -135,6 +135,9 @@ pub(super) fn context(field: Option<Field>, diagnostics: &mut Diagnostics) -> Co
     ContextSettings {
         preamble: reader.flag("context.preamble", preamble).unwrap_or(usual.preamble),
         compact: reader.flag("context.compact", compact).unwrap_or(usual.compact),
+        server_instructions: reader
+            .flag("context.server_instructions", server_instructions)
+            .unwrap_or(usual.server_instructions),
         tool_budget: reader.integer("context.tool_budget", tool_budget, min, max),
         pin: pin.into_iter().map(|it| Glob::new(it.value.expose())).collect(),
         clients: clients.unwrap_or(usual.clients),

@@ -15,7 +15,7 @@ use crate::{
     masked_string::MaskedString,
     node::{Node, Value},
     place::{Place, PlacedString},
-    plan::{EraChoice, Lifecycle, Source, Timeouts},
+    plan::{DeferLoading, EraChoice, Lifecycle, Source, Timeouts},
     raw::{Field, Fields, RawTool},
     read::{MAX_TIMEOUT_SECONDS, Reader},
     result_settings::ResultSettings,
@@ -65,7 +65,7 @@ pub(crate) fn tool(
         name, description, kind, server, transport, command, args, env: variables, env_file: _, env_file_snake: _,
         inherit_env, encoding, url, headers, auth, timeout, sse_read_timeout, terminate_on_close, config, load_tools,
         load_prompts, instructions, request_timeout, max_total_timeout, connect_timeout, install_timeout, prefix, lifecycle, required, era,
-        max_result_bytes, allow, deny, trust, overrides, lock, results,
+        max_result_bytes, allow, deny, trust, defer_loading, overrides, lock, results,
     } = raw;
     let position = |at| substitution.position(at, &env.file);
     let overrides = super::overrides::overrides(overrides, &position, diagnostics);
@@ -80,10 +80,10 @@ pub(crate) fn tool(
     let config = reader.json("config", config);
     let timeouts = timeouts(request_timeout, max_total_timeout, connect_timeout, &mut reader);
     let trust = reader.flag("trust", trust).unwrap_or(true) && !env.origin.is_registered();
+    let defer_loading = read_defer_loading(defer_loading, &mut reader);
     let prefix = prefix_of(prefix, name.as_ref(), &mut reader);
-    let load_tools = reader.flag("load_tools", load_tools).unwrap_or(true);
-    let load_prompts = reader.flag("load_prompts", load_prompts).unwrap_or(true);
-    let instructions = reader.flag("instructions", instructions).unwrap_or(true);
+    let flags = [("load_tools", load_tools), ("load_prompts", load_prompts), ("instructions", instructions)];
+    let [load_tools, load_prompts, instructions] = flags.map(|(key, it)| reader.flag(key, it) != Some(false));
     let required = reader.flag("required", required).unwrap_or(false);
     let lifecycle = reader.keyword("lifecycle", lifecycle, Lifecycle::KEYWORDS, Lifecycle::parse);
     let era = reader.keyword("era", era, EraChoice::KEYWORDS, EraChoice::parse);
@@ -108,7 +108,7 @@ pub(crate) fn tool(
     let source = Source {
         description, server: server?.value, egress: endpoint.url().and_then(|it| url::egress(it, env)), endpoint, prefix: prefix?, config,
         roots, load_tools, load_prompts, instructions, lifecycle: lifecycle.unwrap_or(Lifecycle::Singleton), required,
-        era: era.unwrap_or(EraChoice::Auto), timeouts, max_result_bytes, allow, deny, trust, overrides, lock: LockSettings::default(), package: None,
+        era: era.unwrap_or(EraChoice::Auto), timeouts, max_result_bytes, allow, deny, trust, defer_loading, overrides, lock: LockSettings::default(), package: None,
         results: ResultSettings::default(),
         at: position(here), written, name,
     };
@@ -144,6 +144,16 @@ fn identifier(key: &str, at: Place, field: Option<Field>, reader: &mut Reader<'_
             }
             None
         }
+    }
+}
+
+/// Reads `defer_loading`: `auto`, `true` or `false`.
+fn read_defer_loading(field: Option<Field>, reader: &mut Reader<'_>) -> DeferLoading {
+    let is_auto = |it: &Field| matches!(&it.node.value, Value::Str(it) if it.text.expose() == "auto");
+    match reader.flag("defer_loading", field.filter(|it| !is_auto(it))) {
+        None => DeferLoading::Auto,
+        Some(true) => DeferLoading::Always,
+        Some(false) => DeferLoading::Never,
     }
 }
 

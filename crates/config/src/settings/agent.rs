@@ -33,6 +33,7 @@ pub(super) fn agent(field: Option<Field>, diagnostics: &mut Diagnostics) -> Opti
         approval,
         openai_approval_wait,
         prices,
+        breaker,
     } = RawAgentPolicy::read(field.node, diagnostics)?;
     let limits = RawLimits {
         max_turns,
@@ -56,6 +57,10 @@ pub(super) fn agent(field: Option<Field>, diagnostics: &mut Diagnostics) -> Opti
         limits: read_limits(limits, "agent", RunLimits::unlimited(), diagnostics),
         approval: read_rules(approval, "agent.approval", diagnostics),
         openai_approval_wait: wait.map_or(usual.openai_approval_wait, Duration::from_secs),
+        breaker: match breaker {
+            Some(field) => super::breaker(field, usual.breaker, diagnostics)?,
+            None => usual.breaker,
+        },
         prices: read_prices(prices, diagnostics),
     })
 }

@@ -4,15 +4,16 @@
 use super::{Executor, invalid_arguments, record_builder::CallRecordBuilder};
 use crate::{
     Fault, FaultKind,
+    active_source::ActiveSource,
     argument_schema::ArgumentError,
     call::{Call, Outcome},
     catalog::ToolEntry,
     events::EventKind,
     fault::Stage,
     result_handle::{
-        Document, NewResult, PassedResult, ResultHandle, ResultHandles, ResultOwner, ResultReference,
-        ResultTool, StoredResult, SubstitutionError, Substitutions, handle_result, may_contain_references,
-        reader_of, referenced_ids,
+        Document, NewResult, NewText, PassedResult, ResultHandle, ResultHandles, ResultOwner,
+        ResultReference, ResultTool, StoredResult, StoredText, SubstitutionError, Substitutions, describe,
+        handle_result, may_contain_references, reader_of, referenced_ids,
     },
     truncate,
 };
@@ -27,7 +28,10 @@ impl Executor {
         let handles = self.results.get()?;
         let reader = reader_of(via)?;
         let sources = self.sources.borrow();
-        sources.active_sources.iter().any(|it| it.source().results.is_for(reader)).then_some(handles)
+        // An agent without sources has stored texts of its user.
+        let is_alone = reader == ResultReader::Agent && sources.active_sources.is_empty();
+        let is_reader = |it: &Arc<ActiveSource>| it.source().results.is_for(reader);
+        (is_alone || sources.active_sources.iter().any(is_reader)).then_some(handles)
     }
 
     /// Returns whether the arguments of a call may contain handles that mean something to its source.
@@ -173,6 +177,19 @@ impl ResultHandles {
             let document = Document { kind: stored.kind, text };
             (stored, document)
         }))
+    }
+
+    /// Stores a text that is not the result of a call. Returns what its reader gets instead: a preview and a handle.
+    pub async fn store_text(&self, text: NewText) -> Result<StoredText, String> {
+        let NewText { owner, request_id, source, name, text } = text;
+        let document = Document::of_text(&text);
+        let keep = ResultSettings::default().keep;
+        let new =
+            NewResult { owner, request_id, source, tool: name.clone(), document: document.clone(), keep };
+        let stored = self.store.put(new).await?;
+        let id = stored.short_id().to_owned();
+        let preview = format!("{name}, stored as result {id}: {}", describe(&stored, &document));
+        Ok(StoredText { id, preview })
     }
 
     /// Runs a query over a result of the owner. The outer error is that of the store, the inner one is for the caller.

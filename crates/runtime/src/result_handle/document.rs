@@ -61,7 +61,8 @@ impl Document {
         }
     }
 
-    fn of_text(text: &str) -> Document {
+    /// Takes a text as a document: JSON, if it is an object or an array, else plain text.
+    pub(crate) fn of_text(text: &str) -> Document {
         let is_container = text.trim_start().starts_with(['{', '[']);
         let is_json = is_container && serde_json::from_str::<&RawValue>(text).is_ok();
         let kind = if is_json { DocumentKind::Json } else { DocumentKind::Text };

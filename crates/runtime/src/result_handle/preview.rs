@@ -19,19 +19,7 @@ const LAST_LINES: usize = 5;
 /// Builds the result for the reader. `name` is the shown name of the tool.
 pub(crate) fn handle_result(stored: &StoredResult, document: &Document, name: &str, result: &Raw) -> Raw {
     let id = stored.short_id();
-    let kind = match stored.kind {
-        DocumentKind::Json => "JSON",
-        DocumentKind::Text => "text",
-        DocumentKind::Blocks => "content blocks",
-    };
-    let pointer = if stored.kind == DocumentKind::Text { "" } else { "#/path/to/part" };
-    let text = format!(
-        "result {id} of {name}: {kind}, {} bytes\n{}\nread it with wharf__read_result, wharf__grep_result, \
-         wharf__query_result; pass it on as {}{pointer}",
-        grouped(stored.bytes),
-        body(document),
-        stored.uri(),
-    );
+    let text = format!("result {id} of {name}: {}", describe(stored, document));
     let expires_at = stored.expires_at.map(rfc3339);
     let link = json!({ "type": "resource_link", "uri": stored.uri(), "name": stored.tool,
         "mimeType": stored.kind.media_type(), "size": stored.bytes });
@@ -41,6 +29,23 @@ pub(crate) fn handle_result(stored: &StoredResult, document: &Document, name: &s
     let result_type = result.member("resultType").map(|it| ("resultType", it));
     let members = [("content", content.into()), ("_meta", json!({ "wharf/result": about }).into())];
     Raw::object(members.into_iter().chain(result_type))
+}
+
+/// Describes a stored document: kind and size, its beginning, and how to read the whole.
+pub(crate) fn describe(stored: &StoredResult, document: &Document) -> String {
+    let kind = match stored.kind {
+        DocumentKind::Json => "JSON",
+        DocumentKind::Text => "text",
+        DocumentKind::Blocks => "content blocks",
+    };
+    let pointer = if stored.kind == DocumentKind::Text { "" } else { "#/path/to/part" };
+    format!(
+        "{kind}, {} bytes\n{}\nread it with wharf__read_result, wharf__grep_result, \
+         wharf__query_result; pass it on as {}{pointer}",
+        grouped(stored.bytes),
+        body(document),
+        stored.uri(),
+    )
 }
 
 fn body(document: &Document) -> String {
@@ -98,7 +103,7 @@ pub(super) fn shorten(text: &str, limit: usize) -> String {
 }
 
 /// Formats a number with commas between groups of three digits.
-fn grouped(number: u64) -> String {
+pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut out = String::new();
     for (at, digit) in digits.chars().enumerate() {

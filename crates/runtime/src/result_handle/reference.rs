@@ -4,7 +4,7 @@ use serde_json::value::RawValue;
 use wharf_mcp::Members;
 
 /// Beginning of the URI of a stored result.
-pub(crate) const URI_PREFIX: &str = "wharf://results/";
+pub const URI_PREFIX: &str = "wharf://results/";
 /// Member that names a result.
 pub(super) const RESULT_KEY: &str = "$result";
 /// Member that stands for a member `$result` of the caller's own.

@@ -6,7 +6,7 @@ use wharf_agent::{
     ModelTape,
     client::{ModelBreaker, ModelClient},
 };
-use wharf_config::Model;
+use wharf_config::{BreakerPolicy, Model};
 use wharf_runtime::{BreakerCoordinator, BreakerSnapshot, BreakerState, Redactor};
 
 /// Prefix of the keys of breakers of models. The name of a source has no colon.
@@ -15,6 +15,7 @@ const KEY_PREFIX: &str = "model:";
 /// Creates a client when the configured model changes. A breaker belongs to a provider and host, so it stays.
 pub(crate) struct Models {
     redactor: Arc<Redactor>,
+    policy: BreakerPolicy,
     coordinator: Option<Arc<dyn BreakerCoordinator>>,
     tape: ModelTape,
     known: Mutex<KnownModels>,
@@ -29,10 +30,11 @@ struct KnownModels {
 impl Models {
     pub(crate) fn new(
         redactor: Arc<Redactor>,
+        policy: BreakerPolicy,
         coordinator: Option<Arc<dyn BreakerCoordinator>>,
         tape: ModelTape,
     ) -> Models {
-        Models { redactor, coordinator, tape, known: Mutex::default() }
+        Models { redactor, policy, coordinator, tape, known: Mutex::default() }
     }
 
     pub(super) fn redactor(&self) -> &Arc<Redactor> {
@@ -46,7 +48,7 @@ impl Models {
             return Ok(client.clone());
         }
         let client = model_client(model, &self.redactor, &self.tape)?;
-        let breaker = known.breaker(client.breaker_key(), self.coordinator.as_ref());
+        let breaker = known.breaker(client.breaker_key(), |key| self.new_breaker(key));
         let client = Arc::new(client.with_breaker(breaker));
         known.current = Some((model.clone(), client.clone()));
         Ok(client)
@@ -71,9 +73,13 @@ impl Models {
         if !key.starts_with(KEY_PREFIX) {
             return false;
         }
-        let breaker = self.known().breaker(key, self.coordinator.as_ref());
+        let breaker = self.known().breaker(key, |key| self.new_breaker(key));
         breaker.circuit_breaker().adopt_state(state);
         true
+    }
+
+    fn new_breaker(&self, key: &str) -> ModelBreaker {
+        ModelBreaker::new(key.into(), self.policy, self.coordinator.clone())
     }
 
     fn known(&self) -> MutexGuard<'_, KnownModels> {
@@ -82,11 +88,11 @@ impl Models {
 }
 
 impl KnownModels {
-    fn breaker(&mut self, key: &str, coordinator: Option<&Arc<dyn BreakerCoordinator>>) -> ModelBreaker {
+    fn breaker(&mut self, key: &str, create: impl FnOnce(&str) -> ModelBreaker) -> ModelBreaker {
         if let Some(found) = self.breakers.iter().find(|it| it.key() == key) {
             return found.clone();
         }
-        let breaker = ModelBreaker::new(key.into(), coordinator.cloned());
+        let breaker = create(key);
         self.breakers.push(breaker.clone());
         breaker
     }

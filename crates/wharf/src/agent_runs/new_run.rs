@@ -4,6 +4,7 @@ use super::DecideError;
 use serde_json::Value;
 use std::time::Duration;
 use wharf_agent::{
+    Attachment,
     message::{Content, Message},
     model::ModelChanges,
 };
@@ -15,6 +16,10 @@ use wharf_store::BeginError;
 pub(crate) struct NewRun {
     /// The message of the user.
     pub(crate) message: Vec<Content>,
+    /// Messages of a prompt before it.
+    pub(crate) earlier: Vec<Message>,
+    /// Attachments of the message.
+    pub(crate) attachments: Vec<Attachment>,
     /// Earlier messages, for protocols whose requests contain the whole conversation.
     pub(crate) history: Vec<Message>,
     /// Instructions of the client, which follow those of the agent file.
@@ -62,6 +67,7 @@ pub(crate) struct LimitChanges {
     pub(crate) max_repeats: Option<u64>,
     pub(crate) max_parallel: Option<u64>,
     pub(crate) max_total_tokens: Option<u64>,
+    pub(crate) max_cost: Option<f64>,
     pub(crate) run_timeout: Option<Duration>,
     pub(crate) approval_timeout: Option<Duration>,
 }
@@ -73,6 +79,8 @@ pub(crate) enum StartError {
     NoModel(String),
     /// The circuit breaker of the model is open for this time.
     BreakerOpen(Duration),
+    /// The request limits the cost, but the model has no price. Contains the reason.
+    NoPrice(String),
     /// The model's API does not have this option.
     UnknownOption(&'static str),
     /// There are too many runs. Contains the limit.
@@ -108,6 +116,9 @@ impl LimitChanges {
         lower(&mut limits.max_tool_calls, self.max_tool_calls);
         lower(&mut limits.max_repeats, self.max_repeats);
         lower(&mut limits.max_total_tokens, self.max_total_tokens);
+        if let Some(wanted) = self.max_cost {
+            limits.max_cost = Some(limits.max_cost.map_or(wanted, |it| it.min(wanted)));
+        }
         let shorten = |limit: &mut Duration, wanted: Option<Duration>| {
             *limit = wanted.map_or(*limit, |it| it.min(*limit))
         };

@@ -4,10 +4,14 @@ pub(super) mod ag_ui;
 mod chat_request;
 mod client_message;
 mod event_stream;
+mod message_input;
 pub(super) mod ui_stream;
 
 use super::{ApiState, body, json_response, problem::Problem, query::Query, rest};
-use crate::agent_runs::{ConversationName, DecideError, RunEvents, StartError};
+use crate::{
+    agent_runs::{ConversationName, DecideError, RunEvents, StartError},
+    message_context::UserMessage,
+};
 use chat_request::ChatRequest;
 pub(super) use client_message::read_data_url;
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, header};
@@ -54,12 +58,16 @@ async fn run(
 async fn start(
     shared: &ApiState,
     principal: &Arc<str>,
-    chat_request: ChatRequest,
+    mut chat_request: ChatRequest,
 ) -> Result<RunEvents, Problem> {
+    let message = match chat_request.message.take() {
+        Some(message) => message.resolve(shared, principal).await?,
+        None => UserMessage::default(),
+    };
     let (runs, is_kept) = (&shared.agent_runs, chat_request.is_kept);
     let conversation = chat_request.conversation_id.clone();
     let decisions = chat_request.decisions.clone();
-    let new_run = chat_request.into_new_run();
+    let new_run = chat_request.into_new_run(message);
     let started = match (conversation, is_kept) {
         (Some(id), true) if !decisions.is_empty() => {
             let continued = runs.continue_decided(principal, &id, &decisions, new_run).await;
@@ -157,6 +165,10 @@ impl From<StartError> for Problem {
             StartError::NoModel(why) => {
                 let (detail, hint) = why.split_once("\nhelp: ").unwrap_or((&why, "see docs/agent.md"));
                 unavailable(detail.to_owned()).hint(hint)
+            }
+            StartError::NoPrice(why) => {
+                let (detail, hint) = why.split_once("\nhelp: ").unwrap_or((&why, "see docs/agent.md"));
+                Problem::new(StatusCode::UNPROCESSABLE_ENTITY, detail).hint(hint)
             }
             StartError::BreakerOpen(wait) => {
                 let seconds = wait.as_secs_f64().ceil();

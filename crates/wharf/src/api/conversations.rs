@@ -1,7 +1,7 @@
 //! `/api/v1/conversations` and `/api/v1/approvals`: what is kept of conversations, and the questions that wait.
 
 use super::{
-    ApiState, body, chat, decision_body, json_response, problem::Problem, query::Query, routes::Route,
+    ApiState, body, chat, decision_body, json_response, problem::Problem, query::Query, rest, routes::Route,
     tokens::Principal,
 };
 use crate::agent_runs::{LiveAnswer, StartError};
@@ -16,6 +16,7 @@ use std::{
 use wharf_agent::{ApprovalAnswer, InputAnswer, check_form};
 use wharf_config::Role;
 use wharf_mcp::{Raw, serve::http::Body, time_format::rfc3339};
+use wharf_runtime::result_handle::ResultOwner;
 use wharf_store::{ApprovalRow, ConversationRow, EntryRow, Store, StoreError};
 
 /// Maximum length of a title, in characters.
@@ -44,6 +45,7 @@ pub(super) async fn respond(
         Route::RenameConversation => access.rename(segment, query, request).await,
         Route::DeleteConversation => access.delete(segment, query).await,
         Route::Entries => access.entries(segment, query).await,
+        Route::ConversationResult => access.result(segment, query, request.headers()).await,
         Route::ConversationStream => access.stream(segment, query, request.headers()).await,
         Route::CancelRun => access.cancel(segment, query).await,
         Route::Approvals => access.approvals(query).await,
@@ -135,6 +137,20 @@ impl ConversationAccess<'_> {
         rows.truncate(limit);
         let next = rows.last().filter(|_| has_more).map(|it| it.seq.to_string());
         Ok(super::query::list(rows.iter().map(entry).collect(), next))
+    }
+
+    /// Returns a stored result. `path` is `ID/results/HANDLE`.
+    async fn result(
+        &self,
+        path: &str,
+        query: Option<&str>,
+        headers: &HeaderMap,
+    ) -> Result<Response<Body>, Problem> {
+        Query::read(query, &[])?;
+        let (id, handle) = path.split_once("/results/").unwrap_or((path, ""));
+        let row = self.find(id).await?;
+        let owner = ResultOwner { principal: row.principal.into(), conversation: Some(row.id.into()) };
+        rest::read_result(self.shared, &owner, handle, headers).await
     }
 
     async fn stream(

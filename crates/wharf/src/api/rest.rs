@@ -26,6 +26,7 @@ use hyper::body::Incoming;
 pub(super) use idempotency::{
     DetachedTasks, claim_or_replay, key as idempotency_key, key_record, store_answer,
 };
+pub(super) use results::read_result;
 use serde_json::json;
 use std::sync::Arc;
 use wharf_mcp::serve::http::Body;

@@ -74,6 +74,7 @@ pub(super) enum Route {
     RenameConversation,
     DeleteConversation,
     Entries,
+    ConversationResult,
     ConversationStream,
     CancelRun,
     Approvals,
@@ -140,13 +141,18 @@ pub(super) fn find(method: &Method, path: &str) -> RouteMatch {
     if others.is_empty() { RouteMatch::Nothing } else { RouteMatch::OtherMethods(others) }
 }
 
-/// Returns the segment that the braces of `pattern` match, or an empty string if it has none. Returns `None` if
-/// `path` does not match.
+/// Returns the segment that the braces of `pattern` match, or an empty string if it has none. With two pairs of braces,
+/// returns everything from the first segment to the second. Returns `None` if `path` does not match.
 fn match_path<'a>(pattern: &str, path: &'a str) -> Option<&'a str> {
     let Some((before, after)) = pattern.split_once('{') else { return (pattern == path).then_some("") };
     let after = after.split_once('}').map_or("", |(_, after)| after);
-    let segment = path.strip_prefix(before)?.strip_suffix(after)?;
-    (!segment.is_empty() && !segment.contains('/')).then_some(segment)
+    let path = path.strip_prefix(before)?;
+    let is_segment = |it: &str| !it.is_empty() && !it.contains('/');
+    if let Some((between, _)) = after.split_once('{') {
+        let (first, second) = path.split_once(between)?;
+        return (is_segment(first) && is_segment(second)).then_some(path);
+    }
+    path.strip_suffix(after).filter(|it| is_segment(it))
 }
 
 #[cfg(test)]
@@ -167,6 +173,10 @@ mod tests {
             (Method::POST, "/api/v1/tools//call", ""),
             (Method::GET, "/api/v1/tools/a/b", ""),
             (Method::GET, "/api/v1/tools/..", "Tool .."),
+            (Method::GET, "/api/v1/conversations/c/results/r-1", "ConversationResult c/results/r-1"),
+            (Method::GET, "/api/v1/conversations/c/results/", ""),
+            (Method::GET, "/api/v1/conversations//results/r-1", ""),
+            (Method::GET, "/api/v1/conversations/c/results/r/1", ""),
             (Method::PUT, "/mcp", "POST, GET, DELETE"),
             (Method::GET, "//evil.example", ""),
             (Method::GET, "/health;/admin", ""),

@@ -1,34 +1,34 @@
 //! Reads what the user of `wharf run` and `wharf chat` adds to a message: files, and resources and prompts of servers.
 
-use super::{
-    prompt::{build_arguments, not_found_message},
-    read::find_resource,
-};
+use super::prompt::{build_arguments, not_found_message};
 use crate::{
     app::Connections,
     arguments::TypedArguments,
     command_error::CommandError,
     exit::Exit,
-    message_context::{MAX_ATTACHMENTS, PromptEntries, file_content, prompt_entries, resource_content},
+    message_context::{MAX_ATTACHMENTS, UserMessage, file_attachment},
+    message_reader::{MessageError, MessageReader},
 };
 use std::path::Path;
-use wharf_agent::message::Content;
-use wharf_mcp::model::PromptResult;
+use wharf_agent::Attachment;
 
 /// A file or a resource on the command line.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Attachment<'a> {
+pub(super) enum AttachedWord<'a> {
     /// A file of the user.
     File(&'a Path),
     /// A resource of a server.
     Resource(&'a str),
 }
 
-impl Attachment<'_> {
+impl AttachedWord<'_> {
     /// Reads a word of the command line. A URI has `://`; everything else is a path, so that no server can take the
     /// place of a file.
-    pub(super) fn parse(word: &str) -> Attachment<'_> {
-        if word.contains("://") { Attachment::Resource(word) } else { Attachment::File(Path::new(word)) }
+    pub(super) fn parse(word: &str) -> AttachedWord<'_> {
+        match word.contains("://") {
+            true => AttachedWord::Resource(word),
+            false => AttachedWord::File(Path::new(word)),
+        }
     }
 }
 
@@ -36,33 +36,33 @@ impl Attachment<'_> {
 pub(super) async fn read_attachments(
     words: &[String],
     connections: &Connections,
-) -> Result<Vec<Content>, CommandError> {
+) -> Result<Vec<Attachment>, CommandError> {
     check_count(words.len())?;
-    let mut content = Vec::new();
+    let mut attachments = Vec::new();
     for word in words {
-        match Attachment::parse(word) {
-            Attachment::File(path) => {
-                content.push(file_content(path).map_err(|why| CommandError::usage(&why))?);
+        match AttachedWord::parse(word) {
+            AttachedWord::File(path) => {
+                attachments.push(file_attachment(path).map_err(|why| CommandError::usage(&why))?);
             }
-            Attachment::Resource(uri) => content.extend(read_resource(uri, connections).await?),
+            AttachedWord::Resource(uri) => attachments.extend(read_resource(uri, connections).await?),
         }
     }
-    Ok(content)
+    Ok(attachments)
 }
 
 /// Reads the resources that a message names with `@`, and returns the message with them.
 pub(super) async fn attach_resources(
     message: String,
     connections: &Connections,
-) -> Result<Vec<Content>, CommandError> {
+) -> Result<UserMessage, CommandError> {
     let is_listed = |uri: &str| connections.catalog.resources.iter().any(|it| it.item.uri == uri);
     let uris = mentioned_uris(&message, is_listed);
     check_count(uris.len())?;
-    let mut content = vec![Content::Text(message)];
+    let mut message = UserMessage::of_text(message);
     for uri in uris {
-        content.extend(read_resource(&uri, connections).await?);
+        message.attachments.extend(read_resource(&uri, connections).await?);
     }
-    Ok(content)
+    Ok(message)
 }
 
 /// Gets a prompt of a server as messages.
@@ -70,15 +70,12 @@ pub(super) async fn get_prompt(
     name: &str,
     words: &[String],
     connections: &Connections,
-) -> Result<PromptEntries, CommandError> {
+) -> Result<UserMessage, CommandError> {
     let not_found = || CommandError::new("MCPError", &not_found_message(connections, name), Exit::NotFound);
     let entry = connections.catalog.prompt(name).ok_or_else(not_found)?;
     let typed = TypedArguments::read(None, words)?;
     let arguments = build_arguments(&typed, name, &entry.prompt)?;
-    let result = connections.handle.prompt(name, Some(&arguments), None).await;
-    let result = PromptResult::read(&result.map_err(|fault| CommandError::from(&*fault))?);
-    let of = (entry.source.as_str(), entry.prompt.name.as_str());
-    prompt_entries(result, of).map_err(|why| CommandError::new("MCPError", &why, Exit::Protocol))
+    reader(connections).prompt(name, &arguments).await.map_err(CommandError::from)
 }
 
 fn check_count(count: usize) -> Result<(), CommandError> {
@@ -91,16 +88,27 @@ fn check_count(count: usize) -> Result<(), CommandError> {
     }
 }
 
-async fn read_resource(uri: &str, connections: &Connections) -> Result<Vec<Content>, CommandError> {
-    let error = |complaint: String, exit| CommandError::new("MCPError", &complaint, exit);
-    let (source, result) = find_resource(connections, uri).await.map_err(|fault| match fault {
-        None => error(format!("no server has a resource `{uri}`"), Exit::NotFound),
-        Some(fault) => {
-            let exit = if fault.rpc.is_some() { Exit::NotFound } else { fault.kind.into() };
-            error(format!("`{uri}` cannot be read: {}", fault.cause), exit)
-        }
-    })?;
-    resource_content(result, &source).map_err(|why| error(why, Exit::Protocol))
+async fn read_resource(uri: &str, connections: &Connections) -> Result<Vec<Attachment>, CommandError> {
+    reader(connections).resource(uri, None).await.map_err(CommandError::from)
+}
+
+fn reader(connections: &Connections) -> MessageReader<'_> {
+    MessageReader { handle: &connections.handle, catalog: &connections.catalog, caller: None }
+}
+
+impl From<MessageError> for CommandError {
+    fn from(error: MessageError) -> CommandError {
+        let (complaint, exit) = match error {
+            MessageError::NoResource(uri) => (format!("no server has a resource `{uri}`"), Exit::NotFound),
+            MessageError::Resource(uri, fault) => {
+                let exit = if fault.rpc.is_some() { Exit::NotFound } else { fault.kind.into() };
+                (format!("`{uri}` cannot be read: {}", fault.cause), exit)
+            }
+            MessageError::Prompt(fault) => return CommandError::from(&*fault),
+            MessageError::Content(error) => (error.message().to_owned(), Exit::Protocol),
+        };
+        CommandError::new("MCPError", &complaint, exit)
+    }
 }
 
 /// Returns the URIs that a message names with `@`.

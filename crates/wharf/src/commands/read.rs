@@ -6,21 +6,16 @@ use crate::{
     command_error::CommandError,
     content,
     exit::Exit,
+    message_reader::MessageReader,
     output::Output,
 };
-use std::{
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::path::{Path, PathBuf};
 use wharf_mcp::{
-    Raw, RpcError,
+    Raw,
     model::{Contents, Item, ReadResult},
     session::List,
 };
-use wharf_runtime::{
-    Fault,
-    views::{contents_block, unknown_block},
-};
+use wharf_runtime::views::{contents_block, unknown_block};
 
 pub(super) async fn run(app: App, uri: String, save: Option<PathBuf>) -> Exit {
     let output = app.output;
@@ -32,7 +27,8 @@ pub(super) async fn run(app: App, uri: String, save: Option<PathBuf>) -> Exit {
 
 /// Reads the resource and prints it.
 async fn read(connections: &Connections, uri: &str, save: Option<&Path>, output: Output) -> Exit {
-    match find_resource(connections, uri).await {
+    let reader = MessageReader { handle: &connections.handle, catalog: &connections.catalog, caller: None };
+    match reader.find_resource(uri, None).await {
         Ok((_, result)) => print_contents(&result, save, output),
         Err(None) => report_not_found(connections, uri, output),
         Err(Some(fault)) => {
@@ -42,32 +38,6 @@ async fn read(connections: &Connections, uri: &str, save: Option<&Path>, output:
             output.fail(&error)
         }
     }
-}
-
-/// Reads a resource from the server that lists it. If none does, tries every connected server in turn. The error is that of the last server, or `None` if no server has it.
-pub(super) async fn find_resource(
-    connections: &Connections,
-    uri: &str,
-) -> Result<(String, ReadResult), Option<Arc<Fault>>> {
-    let lists = |it: &&ConnectedSource| {
-        connections
-            .catalog
-            .resources
-            .iter()
-            .any(|resource| it.is_named(&resource.source) && resource.item.uri == uri)
-    };
-    let owner: Vec<&ConnectedSource> = connections.sources.iter().filter(lists).collect();
-    let all_healthy = || connections.sources.iter().filter(|it| it.is_connected()).collect();
-    let mut refused = None;
-    for it in if owner.is_empty() { all_healthy() } else { owner } {
-        match connections.handle.read(it.source.name.expose(), uri, None).await {
-            Ok(raw) => return Ok((it.source.name.expose().to_owned(), ReadResult::read(&raw))),
-            // This server does not support resources, so its error does not matter.
-            Err(fault) if fault.rpc.as_ref().is_some_and(|it| it.code == RpcError::METHOD_NOT_FOUND) => {}
-            Err(fault) => refused = Some(fault),
-        }
-    }
-    Err(refused)
 }
 
 fn print_contents(result: &ReadResult, save: Option<&Path>, output: Output) -> Exit {

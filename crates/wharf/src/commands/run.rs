@@ -7,14 +7,14 @@ mod message;
 pub(super) mod model;
 pub(super) mod renderer;
 
-use super::{attachment::Attachment, recording::Recording, replay::conversation::recorded_approver};
+use super::{attachment::AttachedWord, recording::Recording, replay::conversation::recorded_approver};
 use crate::{
     app::{App, Connections},
     cli::{AgentArgs, RunArgs},
     command_error::CommandError,
     environment::Environment,
     exit::Exit,
-    message_context::PromptEntries,
+    message_context::UserMessage,
     output::Output,
     signals::Signals,
     terminal::{self, Terminal},
@@ -80,7 +80,7 @@ fn lists(args: &RunArgs) -> Vec<List> {
     if !args.prompt.is_empty() {
         lists.push(List::Prompts);
     }
-    if args.attach.iter().any(|it| matches!(Attachment::parse(it), Attachment::Resource(_))) {
+    if args.attach.iter().any(|it| matches!(AttachedWord::parse(it), AttachedWord::Resource(_))) {
         lists.push(List::Resources);
     }
     lists
@@ -92,7 +92,7 @@ async fn compose(
     args: &RunArgs,
     connections: &Connections,
     signals: &mut Signals,
-) -> Result<PromptEntries, CommandError> {
+) -> Result<UserMessage, CommandError> {
     tokio::select! {
         message = message::complete(text, args, connections) => message,
         signal = signals.next() => Err(CommandError::interrupted(signal)),
@@ -103,7 +103,7 @@ async fn compose(
 async fn converse(
     app: &App,
     args: &RunArgs,
-    (message, client): (PromptEntries, ModelClient),
+    (message, client): (UserMessage, ModelClient),
     recording: &Recording,
     connections: &Connections,
     signals: &mut Signals,
@@ -120,7 +120,7 @@ async fn converse(
         redactor: app.redactor().clone(),
         call_log: None,
     };
-    let title = title(&message.message);
+    let title = title(&message.content);
     let mut request = request(app, args, message, connections);
     request.approver = recorded_approver(recording, &request.conversation_id).or(request.approver);
     // The run has a price if it needs one.
@@ -198,7 +198,7 @@ fn title(message: &[Content]) -> String {
     message.first().map(Content::as_text).unwrap_or_default()
 }
 
-fn request(app: &App, args: &RunArgs, entries: PromptEntries, connections: &Connections) -> RunRequest {
+fn request(app: &App, args: &RunArgs, message: UserMessage, connections: &Connections) -> RunRequest {
     let (settings, rules) = (settings(app, &args.agent), rules(app, &args.agent, connections));
     let approver: Option<Arc<dyn Approver>> = terminal::is_available()
         .then(|| Arc::new(TerminalApprover::new(Arc::new(terminal::prompt_line))) as Arc<dyn Approver>);
@@ -208,8 +208,9 @@ fn request(app: &App, args: &RunArgs, entries: PromptEntries, connections: &Conn
         rules,
         approver,
         inputs,
-        earlier: entries.earlier,
-        ..RunRequest::new(entries.message, settings, connections.catalog.clone())
+        earlier: message.earlier,
+        attachments: message.attachments,
+        ..RunRequest::new(message.content, settings, connections.catalog.clone())
     }
 }
 

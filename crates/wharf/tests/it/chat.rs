@@ -1,7 +1,9 @@
 //! Tests the agent behind `wharf serve`, with a scripted model at the other end.
 
 mod approvals;
+mod attachments;
 mod canary;
+mod catalog_changes;
 mod conversations;
 mod kills;
 mod scenarios;
@@ -125,7 +127,7 @@ fn events(response: &str) -> Vec<SentEvent> {
 }
 
 /// Removes the chunked encoding of a response.
-fn unchunked(response: &str) -> String {
+pub(crate) fn unchunked(response: &str) -> String {
     let mut rest = response.split_once("\r\n\r\n").map_or("", |(_, body)| body);
     let mut body = String::new();
     while let Some((size, after)) = rest.split_once("\r\n") {

@@ -2,6 +2,7 @@
 
 mod approvals;
 mod openai_errors;
+mod streams;
 
 use crate::{
     chat::{CANARY, TODO, agent_file, serve},

@@ -2,8 +2,9 @@
 
 use super::{ask, client, model_at, outcome, wire};
 use crate::{dialect::Dialect, model::trouble::Trouble};
-use scripted_model::{Reply, ScriptedModel};
+use scripted_model::{Action, Reply, ScriptedModel};
 use serde_json::json;
+use wharf_config::BreakerPolicy;
 use wharf_runtime::BreakerState;
 
 #[tokio::test]
@@ -18,6 +19,53 @@ async fn three_failed_questions_open_the_breaker() {
     let Err(Trouble::Unavailable { retry_after }) = asked.answer else { panic!("the breaker is open") };
     assert!((50..=60).contains(&retry_after.as_secs()), "{retry_after:?}");
     assert_eq!(server.requests().len(), 12, "an open breaker sends nothing");
+}
+
+/// The clock stands still while the breaker is open and is set forward by the open time.
+#[tokio::test]
+async fn after_the_open_time_one_probe_decides() {
+    let replies = vec![Reply::error(500, &json!({})); 16];
+    let server = ScriptedModel::start([replies, vec![Reply::text(wire(Dialect::Chat), "ok")]].concat());
+    let client = client(&model_at(Dialect::Chat, &server.url()));
+    for _ in 0..3 {
+        assert_eq!(outcome(&ask(&client).await), "Server");
+    }
+    for (sent, is_back) in [(12, false), (16, true)] {
+        assert!(matches!(ask(&client).await.answer, Err(Trouble::Unavailable { .. })));
+        assert_eq!(server.requests().len(), sent, "an open breaker sends nothing");
+        tokio::time::pause();
+        tokio::time::advance(BreakerPolicy::MODEL.recovery_timeout).await;
+        tokio::time::resume();
+        assert_eq!(ask(&client).await.answer.is_ok(), is_back, "the probe decides");
+    }
+    assert_eq!(client.breaker().snapshot().state, BreakerState::Closed { failures: 0 });
+}
+
+/// While the probe is under way, other questions are refused.
+#[tokio::test]
+async fn only_one_probe_is_under_way() {
+    let failures = vec![Reply::error(500, &json!({})); 12];
+    let server = ScriptedModel::start([failures, vec![Reply::stream("").then(Action::Hang)]].concat());
+    let client = client(&model_at(Dialect::Chat, &server.url()));
+    for _ in 0..3 {
+        ask(&client).await;
+    }
+    tokio::time::pause();
+    tokio::time::advance(BreakerPolicy::MODEL.recovery_timeout).await;
+    tokio::time::resume();
+    tokio::select! {
+        _ = ask(&client) => panic!("the probe hangs"),
+        () = async {
+            while server.requests().len() < 13 {
+                tokio::task::yield_now().await;
+            }
+            assert_eq!(client.breaker().snapshot().state, BreakerState::HalfOpen);
+            assert!(matches!(ask(&client).await.answer, Err(Trouble::Unavailable { .. })));
+            assert_eq!(server.requests().len(), 13, "the second question is not sent");
+        } => {}
+    }
+    // The probe was abandoned without a verdict, so the next question is the probe.
+    assert_eq!(client.breaker().snapshot().state.as_str(), "OPEN");
 }
 
 #[tokio::test]

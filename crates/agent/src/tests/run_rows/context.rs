@@ -2,7 +2,9 @@
 
 use super::{Rig, Said, Setup, answered};
 use crate::{
-    message::{Content, Message},
+    context::{ContextView, Fit},
+    history::History,
+    message::{AnswerMessage, AnswerPart, Content, Message},
     model::trouble::{ProviderError, Trouble},
     run_state::NextStep,
 };
@@ -28,8 +30,48 @@ fn old_results_are_left_out_and_the_newest_stay() {
         })
         .collect();
     assert_eq!(texts.len(), 20, "every call keeps its result");
-    assert!(texts[0].starts_with("[result of read, 4002 bytes, left out"), "{}", texts[0]);
+    assert!(texts[0].starts_with("[result of read, 4,002 bytes, left out"), "{}", texts[0]);
     assert!(texts[17..].iter().all(|it| it.len() > 4_000), "the last three turns are spared");
+}
+
+/// A result that is left out is stored once, and named by its handle, in this run and in the next.
+#[test]
+fn a_result_that_is_left_out_is_named_by_its_handle() {
+    let mut rig = Rig::new(Setup { window: 16_000, compact: false, ..Setup::default() });
+    rig.run(&long_script(), |_, made| answered(&format!("{made} {}", "x".repeat(4_000))));
+    let left_out = rig.state.take_left_out();
+    let first = left_out.first().expect("a result").clone();
+    assert_eq!((first.call_id.as_str(), first.text().len()), ("c1", 4_002));
+    assert!(rig.state.take_left_out().is_empty(), "each result is stored once");
+    rig.state.stored("c1", "r-12".to_owned());
+    let line = "[result of read, 4,002 bytes: wharf__read_result r-12]";
+    let is_named = |messages: &[Message]| {
+        messages.iter().any(|it| matches!(it, Message::Result(result) if result.text() == line))
+    };
+    assert!(is_named(&rig.state.visible()));
+    let history = History::of(rig.state.take_entries(), false);
+    assert_eq!(history.handles.get("c1").map(String::as_str), Some("r-12"), "the entries keep it");
+}
+
+/// The thinking of earlier runs is left out after old results, that of this run never.
+#[test]
+fn thinking_of_earlier_runs_is_left_out() {
+    let thought = |text: &str| {
+        let parts = vec![
+            AnswerPart::Reasoning { text: text.repeat(2_000), native: None },
+            AnswerPart::Text { text: "ok".to_owned(), native: None },
+        ];
+        Message::Answer(AnswerMessage { parts, model: "m".to_owned() })
+    };
+    let mut view = ContextView::new(8_000, Some(1_000), 0);
+    let earlier = vec![Message::User(vec![Content::Text("Hi".to_owned())]), thought("old thoughts ")];
+    view.begin_run(&earlier.into());
+    view.push(Message::User(vec![Content::Text("And now?".to_owned())]));
+    assert_eq!(view.fit(false), Fit::Trimmed { results: Vec::new(), thinking: true });
+    let shown = format!("{:?}", view.visible());
+    assert!(!shown.contains("old thoughts") && shown.contains("ok"), "{shown:.300}");
+    view.push(thought("x "));
+    assert!(format!("{:?}", view.visible()).contains("x x "), "this run keeps its thinking");
 }
 
 #[test]

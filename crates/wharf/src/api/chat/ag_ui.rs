@@ -288,6 +288,8 @@ impl Projection for AgUiWriter {
             }
             AgentEvent::ToolCall(call) => self.write_call(call, out),
             AgentEvent::ApprovalRequest(question) => self.interrupts.push(interrupt(question)),
+            // The result of the call has it.
+            AgentEvent::Error { call_id: Some(_), .. } => {}
             AgentEvent::InputRequest(_)
             | AgentEvent::Context(_)
             | AgentEvent::Retry { .. }

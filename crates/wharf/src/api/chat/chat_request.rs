@@ -1,23 +1,31 @@
 //! The body of `POST /api/v1/chat`.
 
-use super::super::{body, decision_body, problem::Problem};
-use crate::agent_runs::{CallDecision, LimitChanges, NewRun};
+use super::{
+    super::{body, decision_body, problem::Problem},
+    message_input::MessageInput,
+};
+use crate::{
+    agent_runs::{CallDecision, LimitChanges, NewRun},
+    message_context::UserMessage,
+};
 use http::StatusCode;
 use serde_json::Value;
 use std::time::Duration;
-use wharf_agent::message::Content;
 use wharf_mcp::Raw;
 
-/// Maximum size of a message, in bytes.
-const MAX_MESSAGE_BYTES: usize = 64 << 10;
 /// Maximum length of an id, in characters.
 const MAX_ID_CHARS: usize = 256;
 
 /// Maximum number of decisions in one request: that of the calls of one answer.
 const MAX_DECISIONS: usize = 64;
 
+/// Keys of a message.
+const MESSAGE_KEYS: [&str; 3] = ["message", "prompt", "attachments"];
+
 const KEYS: &[&str] = &[
     "message",
+    "prompt",
+    "attachments",
     "conversation_id",
     "thread_id",
     "request_id",
@@ -32,7 +40,8 @@ const KEYS: &[&str] = &[
 
 /// A message to the agent.
 pub(super) struct ChatRequest {
-    message: String,
+    /// The message, unless there are decisions in its place.
+    pub(super) message: Option<MessageInput>,
     /// Whether the conversation is kept.
     pub(super) is_kept: bool,
     /// Conversation to continue.
@@ -59,14 +68,14 @@ impl ChatRequest {
         let conversation_id = conversation_id.or(thread_id);
         let decisions = read_decisions(body)?;
         let message = match decisions.is_empty() {
-            true => read_message(body)?,
-            false if given(body, "message").is_some() => {
-                return Err(invalid("`message` and `approvals` exclude each other"));
+            true => Some(MessageInput::read(body)?),
+            false if MESSAGE_KEYS.iter().any(|it| given(body, it).is_some()) => {
+                return Err(invalid("a message and `approvals` exclude each other"));
             }
             false if conversation_id.is_none() => {
                 return Err(invalid("`approvals` needs a `conversation_id`"));
             }
-            false => String::new(),
+            false => None,
         };
         Ok(ChatRequest {
             message,
@@ -82,28 +91,17 @@ impl ChatRequest {
         })
     }
 
-    pub(super) fn into_new_run(self) -> NewRun {
-        let message = if self.message.is_empty() { Vec::new() } else { vec![Content::Text(self.message)] };
+    pub(super) fn into_new_run(self, message: UserMessage) -> NewRun {
         NewRun {
-            message,
+            message: message.content,
+            earlier: message.earlier,
+            attachments: message.attachments,
             limits: self.limits,
             response_format: self.response_format,
             continues_unread: self.continues_unread,
             ..NewRun::default()
         }
     }
-}
-
-/// Reads the message without its control characters.
-fn read_message(body: &Raw) -> Result<String, Problem> {
-    let Some(raw) = given(body, "message") else { return Err(invalid("`message` is missing")) };
-    let text = raw.decode::<String>().map_err(|_| body::malformed("`message` has to be a string"))?;
-    if text.len() > MAX_MESSAGE_BYTES {
-        return Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "`message` is longer than 64 KiB"));
-    }
-    let is_kept = |it: &char| !it.is_control() || matches!(it, '\n' | '\t' | '\r');
-    let message: String = text.chars().filter(is_kept).collect();
-    if message.trim().is_empty() { Err(invalid("`message` is empty")) } else { Ok(message) }
 }
 
 fn read_decisions(body: &Raw) -> Result<Vec<CallDecision>, Problem> {
@@ -134,6 +132,7 @@ fn read_limits(body: &Raw) -> Result<LimitChanges, Problem> {
         "max_parallel",
         "run_timeout",
         "max_total_tokens",
+        "max_cost",
         "approval_timeout",
     ];
     body::reject_unknown_keys(&limits, &keys)?;
@@ -148,9 +147,18 @@ fn read_limits(body: &Raw) -> Result<LimitChanges, Problem> {
         max_repeats: number("max_repeats")?,
         max_parallel: number("max_parallel")?,
         max_total_tokens: number("max_total_tokens")?,
+        max_cost: read_cost(&limits)?,
         run_timeout: number("run_timeout")?.map(Duration::from_secs),
         approval_timeout: number("approval_timeout")?.map(Duration::from_secs),
     })
+}
+
+fn read_cost(limits: &Raw) -> Result<Option<f64>, Problem> {
+    match given(limits, "max_cost").map(|it| it.decode::<f64>()) {
+        None => Ok(None),
+        Some(Ok(cost)) if cost > 0.0 && cost.is_finite() => Ok(Some(cost)),
+        Some(_) => Err(invalid("`limits.max_cost` has to be a positive number")),
+    }
 }
 
 fn read_disconnect(body: &Raw) -> Result<bool, Problem> {
@@ -168,10 +176,10 @@ fn read_bool(body: &Raw, key: &str, default: bool) -> Result<bool, Problem> {
 }
 
 /// Returns a member that is present and not null.
-fn given(body: &Raw, key: &str) -> Option<Raw> {
+pub(super) fn given(body: &Raw, key: &str) -> Option<Raw> {
     body.member(key).filter(|it| it.as_bytes() != b"null")
 }
 
-fn invalid(what: &str) -> Problem {
+pub(super) fn invalid(what: &str) -> Problem {
     Problem::new(StatusCode::UNPROCESSABLE_ENTITY, what)
 }

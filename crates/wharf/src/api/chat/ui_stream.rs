@@ -244,7 +244,8 @@ impl Projection for UiStreamWriter {
                 self.write_details("data-input", &question.input_id, &question.to_json(), out);
             }
             AgentEvent::Context(_) | AgentEvent::Retry { .. } | AgentEvent::Error { .. } => {
-                let message = describe_activity(event);
+                // An error of a call is in the result of the call.
+                let Some(message) = describe_activity(event) else { return };
                 let chunk =
                     json!({ "type": "data-context", "data": { "message": message }, "transient": true });
                 write_data(&chunk, out);

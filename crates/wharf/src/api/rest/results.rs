@@ -4,7 +4,7 @@ use super::HandlerResult;
 use crate::api::{
     ApiState, body, document, json_response, no_content, problem::Problem, query::Query, routes::Route,
 };
-use http::{HeaderValue, Request, StatusCode, header};
+use http::{HeaderMap, HeaderValue, Request, StatusCode, header};
 use hyper::body::Incoming;
 use serde_json::json;
 use std::{ops::Range, sync::Arc};
@@ -47,13 +47,24 @@ async fn list(shared: &ApiState, request: &Request<Incoming>) -> HandlerResult {
 /// Returns the content of a result, or the range of bytes that the request names.
 async fn get(shared: &ApiState, id: &str, request: &Request<Incoming>) -> HandlerResult {
     Query::read(request.uri().query(), &[])?;
-    let (stored, content) = find(shared, id, request).await?;
+    let owner = ResultOwner { principal: super::principal(request), conversation: None };
+    read_result(shared, &owner, id, request.headers()).await
+}
+
+/// Returns the content of an owner's result, or the range of bytes that the headers name.
+pub(in crate::api) async fn read_result(
+    shared: &ApiState,
+    owner: &ResultOwner,
+    id: &str,
+    headers: &HeaderMap,
+) -> HandlerResult {
+    let (stored, content) = find(shared, owner, id).await?;
     let media_type = match stored.kind {
         DocumentKind::Json | DocumentKind::Blocks => "application/json",
         DocumentKind::Text => "text/plain; charset=utf-8",
     };
     let length = content.text.len();
-    let range = request.headers().get(header::RANGE).and_then(|it| it.to_str().ok());
+    let range = headers.get(header::RANGE).and_then(|it| it.to_str().ok());
     let mut response = match range.and_then(|it| byte_range(it, length)) {
         None => document(StatusCode::OK, media_type, content.text.as_bytes().to_vec()),
         Some(None) => {
@@ -78,7 +89,8 @@ async fn get(shared: &ApiState, id: &str, request: &Request<Incoming>) -> Handle
 /// Runs a jq expression over a result.
 async fn query(shared: &ApiState, id: &str, request: Request<Incoming>) -> HandlerResult {
     Query::read(request.uri().query(), &[])?;
-    let (_, document) = find(shared, id, &request).await?;
+    let owner = ResultOwner { principal: super::principal(&request), conversation: None };
+    let (_, document) = find(shared, &owner, id).await?;
     let body = body::read_object(request).await?;
     body::reject_unknown_keys(&body, &["query"])?;
     let query = body::read_text(&body, "query", MAX_QUERY_CHARS)?;
@@ -102,13 +114,8 @@ fn results(shared: &ApiState) -> Result<&Arc<ResultHandles>, Problem> {
     shared.handle.results().ok_or_else(|| unavailable("they are not kept"))
 }
 
-async fn find(
-    shared: &ApiState,
-    id: &str,
-    request: &Request<Incoming>,
-) -> Result<(StoredResult, Document), Problem> {
-    let owner = ResultOwner { principal: super::principal(request), conversation: None };
-    let found = results(shared)?.read(&owner, id).await.map_err(|error| unavailable(&error))?;
+async fn find(shared: &ApiState, owner: &ResultOwner, id: &str) -> Result<(StoredResult, Document), Problem> {
+    let found = results(shared)?.read(owner, id).await.map_err(|error| unavailable(&error))?;
     found.ok_or_else(|| missing(id))
 }
 

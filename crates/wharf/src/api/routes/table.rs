@@ -182,7 +182,7 @@ pub(in crate::api) static ROUTES: &[Operation] = &[
         &["IdempotencyKey"], Some("ChatRequest"), &[(200, EVENTS, "ChatEvent"), (200, JSON, "ChatResult"), (409, JSON, "ChatResult"),
             (422, JSON, "ChatResult"), (429, JSON, "ChatResult"), (502, JSON, "ChatResult"), (503, JSON, "ChatResult"),
             (504, JSON, "ChatResult")],
-        &[404, 408, 409, 413, 415, 422, 429, 503]),
+        &[404, 408, 409, 413, 415, 422, 429, 502, 503, 504]),
     needs!(Caller, Conversations GET "/api/v1/conversations", "listConversations": "Lists your conversations, the latest first; operators see all",
         &["q", "limit", "cursor"], None, &[(200, JSON, "Conversations")], &[503]),
     needs!(Caller, CreateConversation POST "/api/v1/conversations", "createConversation": "Creates a conversation",
@@ -196,6 +196,10 @@ pub(in crate::api) static ROUTES: &[Operation] = &[
         &["conversation_id"], None, &[(204, "", "")], &[404, 409, 503]),
     needs!(Caller, Entries GET "/api/v1/conversations/{conversation_id}/entries", "listEntries": "Lists the entries of a conversation",
         &["conversation_id", "limit", "cursor"], None, &[(200, JSON, "Entries")], &[404, 503]),
+    needs!(Caller, ConversationResult GET "/api/v1/conversations/{conversation_id}/results/{handle}", "getConversationResult":
+        "Returns a stored result of a conversation, or a range of its bytes",
+        &["conversation_id", "handle", "Range"], None,
+        &[(200, JSON, "Anything"), (200, TEXT, "Text"), (206, JSON, "Text"), (206, TEXT, "Text")], &[404, 416, 503]),
     needs!(Caller, ConversationStream GET "/api/v1/conversations/{conversation_id}/stream", "streamConversation":
         "Streams the run under way, after the event in `Last-Event-ID`",
         &["conversation_id", "LastEventId"], None, &[(200, EVENTS, "ChatEvent"), (204, "", "")], &[404, 503]),

@@ -22,7 +22,7 @@ use crate::{
     conversations::KeptRun,
     environment::Environment,
     exit::Exit,
-    message_context::PromptEntries,
+    message_context::UserMessage,
     signals::Signals,
     terminal::Terminal,
 };
@@ -167,7 +167,7 @@ impl<'a> ChatSession<'a> {
                 Ok(None) => return ended,
                 Err(error) => return self.app.output.fail(&CommandError::usage(&error.to_string())),
             };
-            let exit = self.run_message(Vec::new(), vec![Content::Text(message)], signals).await;
+            let exit = self.run_message(UserMessage::of_text(message), signals).await;
             if matches!(exit, Exit::Interrupted | Exit::Terminated) {
                 return exit;
             }
@@ -205,32 +205,31 @@ impl<'a> ChatSession<'a> {
                     self.complain("the message is longer than 64 KiB");
                     return None;
                 }
-                let attached = attach_resources(message, self.connections).await;
-                let entries = attached.map(|message| PromptEntries { message, ..PromptEntries::default() });
-                self.run_input(entries, signals).await
+                let message = attach_resources(message, self.connections).await;
+                self.run_input(message, signals).await
             }
             ChatInput::Prompt(name, words) => {
-                let entries = get_prompt(&name, &words, self.connections).await;
-                self.run_input(entries, signals).await
+                let message = get_prompt(&name, &words, self.connections).await;
+                self.run_input(message, signals).await
             }
         }
     }
 
-    /// Sends a message, after earlier ones of a prompt. Returns the exit code if the user leaves.
+    /// Sends a message. Returns the exit code if the user leaves.
     async fn run_input(
         &mut self,
-        input: Result<PromptEntries, CommandError>,
+        input: Result<UserMessage, CommandError>,
         signals: &mut Signals,
     ) -> Option<Exit> {
-        let PromptEntries { earlier, message } = match input {
-            Ok(input) => input,
+        let message = match input {
+            Ok(message) => message,
             Err(error) => {
                 let line = error.to_text().lines().next().unwrap_or_default();
                 self.complain(line.trim_start_matches("error: "));
                 return None;
             }
         };
-        match self.run_message(earlier, message, signals).await {
+        match self.run_message(message, signals).await {
             Exit::Interrupted => self.note_interrupt(),
             Exit::Terminated => Some(Exit::Terminated),
             _ => None,
@@ -238,15 +237,9 @@ impl<'a> ChatSession<'a> {
     }
 
     /// Runs the agent and prints what happens. Returns the exit code of the run.
-    async fn run_message(
-        &mut self,
-        earlier: Vec<Message>,
-        message: Vec<Content>,
-        signals: &mut Signals,
-    ) -> Exit {
+    async fn run_message(&mut self, message: UserMessage, signals: &mut Signals) -> Exit {
         let output = self.app.output;
         let mut request = self.request(message);
-        request.earlier = earlier;
         let kept = match self.begin_kept(&mut request).await {
             Ok(kept) => kept,
             Err(error) => return output.fail(&error),
@@ -297,7 +290,7 @@ impl<'a> ChatSession<'a> {
         Ok(Some(run))
     }
 
-    fn request(&self, message: Vec<Content>) -> RunRequest {
+    fn request(&self, message: UserMessage) -> RunRequest {
         let settings = run::settings(self.app, self.args);
         let price = run::model::price(self.app, &self.agent.model, &settings.limits);
         RunRequest {
@@ -308,7 +301,9 @@ impl<'a> ChatSession<'a> {
             approver: self.approver.clone().map(|it| it as Arc<dyn Approver>),
             inputs: self.inputs.clone(),
             price: price.ok().flatten(),
-            ..RunRequest::new(message, settings, self.connections.handle.catalog())
+            earlier: message.earlier,
+            attachments: message.attachments,
+            ..RunRequest::new(message.content, settings, self.connections.handle.catalog())
         }
     }
 

@@ -6,11 +6,12 @@ use crate::{
     commands::{recording::Recording, run},
     environment::Environment,
 };
+use serde_json::Value;
 use std::{collections::BTreeMap, future, sync::Arc};
 use wharf_agent::{
-    Agent, ApprovalAnswer, ApprovalDecisions, ApprovalQuestion, Approver, RunReport, RunRequest, RunRules,
-    RunSignals,
-    message::{Content, Message},
+    Agent, ApprovalAnswer, ApprovalDecisions, ApprovalQuestion, Approver, Attachment, RunReport, RunRequest,
+    RunRules, RunSignals,
+    message::{AnswerMessage, AnswerPart, Content, Message},
 };
 use wharf_config::Glob;
 use wharf_runtime::cassette::{Cassette, CassettePlayer, RecordedStep, StepKind};
@@ -31,6 +32,8 @@ pub(super) async fn repeat_conversations(
         let request = RunRequest {
             conversation_id: input.conversation.clone(),
             history: history.clone().into(),
+            earlier: members(input, "earlier").filter_map(earlier_message).collect(),
+            attachments: members(input, "attachments").filter_map(attachment).collect(),
             ..RunRequest::new(message(input), app.plan.agent.clone(), connections.catalog.clone())
         };
         let request = ReplayRules::of(input).apply(app, recording, request);
@@ -101,16 +104,39 @@ fn message(input: &RecordedStep) -> Vec<Content> {
     if let Some(text) = input.body.get("text").and_then(|it| it.as_str()) {
         return vec![Content::Text(text.to_owned())];
     }
-    let parts = input.body.get("content").and_then(|it| it.as_array()).into_iter().flatten();
-    let read = parts.filter_map(|part| match (part["text"].as_str(), part["base64"].as_str()) {
+    members(input, "content").filter_map(content).collect()
+}
+
+/// Returns the items of a list of a step.
+fn members<'a>(input: &'a RecordedStep, key: &str) -> impl Iterator<Item = &'a Value> {
+    input.body.get(key).and_then(|it| it.as_array()).into_iter().flatten()
+}
+
+fn content(part: &Value) -> Option<Content> {
+    match (part["text"].as_str(), part["base64"].as_str()) {
         (Some(text), _) => Some(Content::Text(text.to_owned())),
         (None, Some(base64)) => {
             let media_type = part["media_type"].as_str()?.to_owned();
             Some(Content::Image { media_type, base64: base64.to_owned() })
         }
         (None, None) => None,
-    });
-    read.collect()
+    }
+}
+
+fn attachment(part: &Value) -> Option<Attachment> {
+    let title = part["title"].as_str()?.to_owned();
+    Some(Attachment { title, source: part["source"].as_str().map(str::to_owned), content: content(part)? })
+}
+
+/// Reads a message of a prompt: the user's, or an answer.
+fn earlier_message(message: &Value) -> Option<Message> {
+    if message["role"] == "assistant" {
+        let text = message["text"].as_str()?.to_owned();
+        let parts = vec![AnswerPart::Text { text, native: None }];
+        return Some(Message::Answer(AnswerMessage { parts, model: String::new() }));
+    }
+    let parts = message["content"].as_array().map_or(std::slice::from_ref(message), Vec::as_slice);
+    Some(Message::User(parts.iter().filter_map(content).collect()))
 }
 
 /// Returns the error that ended a run, if it says that something is not recorded.

@@ -6,10 +6,9 @@ use crate::{
     command_error::CommandError,
     commands::attachment::{get_prompt, read_attachments},
     exit::Exit,
-    message_context::PromptEntries,
+    message_context::UserMessage,
 };
 use std::io::{self, IsTerminal, Read};
-use wharf_agent::message::Content;
 
 /// Maximum size of a message, in bytes.
 const MAX_MESSAGE_BYTES: u64 = 64 * 1024;
@@ -42,16 +41,13 @@ pub(super) async fn complete(
     text: Option<String>,
     args: &RunArgs,
     connections: &Connections,
-) -> Result<PromptEntries, CommandError> {
-    let mut entries = match (text, args.prompt.split_first()) {
+) -> Result<UserMessage, CommandError> {
+    let mut message = match (text, args.prompt.split_first()) {
         (None, Some((name, words))) => get_prompt(name, words, connections).await?,
-        (text, _) => PromptEntries {
-            message: text.map(Content::Text).into_iter().collect(),
-            ..PromptEntries::default()
-        },
+        (text, _) => UserMessage::of_text(text.unwrap_or_default()),
     };
-    entries.message.extend(read_attachments(&args.attach, connections).await?);
-    Ok(entries)
+    message.attachments = read_attachments(&args.attach, connections).await?;
+    Ok(message)
 }
 
 fn read_standard_input() -> Result<String, CommandError> {

@@ -1,6 +1,8 @@
 //! The scenarios of a conversational agent, one test each.
 
-use super::{CANARY, TODO, agent_file, ask, events, names, send, serve, serve_callers, wait_for};
+use super::{
+    CANARY, TODO, agent_file, ask, events, names, send, serve, serve_callers, serve_with_settings, wait_for,
+};
 use crate::servers::workspace::program;
 use scripted_model::{Action, Reply, ScriptedModel, Wire};
 use serde_json::{Value, json};
@@ -94,6 +96,8 @@ fn an_answer_without_a_stream_is_one_document() {
         (json!({ "message": "x".repeat(70_000) }), 413),
         (json!({ "message": "x", "tools": [] }), 400),
         (json!({ "message": "x", "limits": { "max_turns": 0 } }), 422),
+        (json!({ "message": "x", "limits": { "max_cost": 0 } }), 422),
+        (json!({ "message": "x", "limits": { "max_cost": 0.5 } }), 422),
         (json!({ "message": "x", "on_disconnect": "wait" }), 422),
     ] {
         let (status, problem) = server.ask("POST", "/api/v1/chat", Some(&body));
@@ -205,7 +209,7 @@ fn records_of_calls_are_complete() {
 }
 
 #[test]
-fn an_unavailable_model_opens_its_breaker_and_one_probe_closes_it() {
+fn an_unavailable_model_opens_its_breaker_and_a_reset_closes_it() {
     let broken = || Reply::error(401, &json!({ "error": { "message": "no" } }));
     let down = || Reply::error(500, &json!({ "error": { "message": "down" } })).header("retry-after", "0");
     let model = ScriptedModel::with(move |number, _| match number {
@@ -239,6 +243,45 @@ fn an_unavailable_model_opens_its_breaker_and_one_probe_closes_it() {
     assert_eq!(status, 200);
     assert_eq!(ask(&server, "Hi").0, 200);
     assert_eq!(breaker(&server)["state"], "CLOSED");
+}
+
+/// The model is down, its breaker opens, and after the open time one probe decides. Only the operator's settings make
+/// the open time short; nothing is reset.
+#[test]
+fn a_model_that_is_back_closes_its_breaker_by_one_probe() {
+    const OPEN_SECONDS: u64 = 2;
+    let down = || Reply::error(500, &json!({ "error": { "message": "down" } })).header("retry-after", "0");
+    // Three questions of four requests open the breaker. The first probe fails, the second one succeeds.
+    let model = ScriptedModel::with(move |number, _| match number {
+        0..=15 => down(),
+        _ => Reply::text(Wire::Chat, "Back."),
+    });
+    let settings = format!("[agent.breaker]\nrecovery_timeout = {OPEN_SECONDS}\n");
+    let server = serve_with_settings(&agent_file(&model, TODO), &settings);
+    let breaker = || {
+        let (_, breakers) = server.ask("GET", "/api/v1/breakers?source=openai", None);
+        breakers["items"][0].clone()
+    };
+    assert_eq!(breaker()["recovery_timeout"], "PT2S", "{}", breaker());
+    for _ in 0..3 {
+        assert_eq!(ask(&server, "Hi").0, 502);
+    }
+    for sent in [12, 16] {
+        assert_eq!((&breaker()["state"], model.requests().len()), (&json!("OPEN"), sent), "{}", breaker());
+        let refused = send(&server, &json!({ "message": "Hi" })).to_lowercase();
+        assert!(refused.starts_with("http/1.1 503"), "{refused}");
+        let wait = refused.lines().find_map(|it| it.strip_prefix("retry-after: ")).expect("a header");
+        assert!((1..=OPEN_SECONDS).contains(&wait.trim().parse().expect("seconds")), "{wait}");
+        assert_eq!(model.requests().len(), sent, "an open breaker sends nothing");
+        // The open time is over when a request is admitted, which is the probe.
+        let (status, done) =
+            wait_for("the probe", || Some(ask(&server, "Hi")).filter(|(status, _)| *status != 503));
+        let expected = if sent == 12 { 502 } else { 200 };
+        assert_eq!(status, expected, "{done}");
+    }
+    assert_eq!(model.requests().len(), 17, "the second probe was one request");
+    assert_eq!(breaker()["state"], "CLOSED", "{}", breaker());
+    assert_eq!(ask(&server, "Hi").1["final_output"], "Back.");
 }
 
 #[test]

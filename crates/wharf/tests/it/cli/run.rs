@@ -6,6 +6,7 @@ mod exits;
 mod explained;
 mod injection;
 mod interrupts;
+mod offered;
 mod streams;
 
 use super::{CliWorkspace, TODO, json, stderr, stdout};

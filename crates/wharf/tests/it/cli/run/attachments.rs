@@ -53,6 +53,59 @@ fn a_prompt_takes_the_place_of_the_message() {
     }
 }
 
+/// Attaches two files, of which one is longer than the context window, and lets the model read it.
+fn run_with_a_long_file(workspace: &CliWorkspace, model: &ScriptedModel, more: &[&str]) {
+    workspace.write("long.log", "nothing happened\n".repeat(4000) + "the disk is full\n");
+    workspace.write("notes.md", "no milk");
+    let words = ["run", "What happened?", "--attach", "long.log", "--attach", "notes.md"];
+    let output = workspace.wharf(&[&words, more].concat());
+    assert_eq!((output.status.code(), stdout(&output).as_str()), (Some(0), "ok\n"), "{}", stderr(&output));
+    assert!(
+        stderr(&output).contains("File long.log is too long for the context window"),
+        "{}",
+        stderr(&output)
+    );
+    let requests = model.requests();
+    let first = requests[0].body.to_string();
+    for expected in
+        ["File long.log, stored as result r-1: text, 68,017 bytes", "no milk", "wharf__read_result"]
+    {
+        assert!(first.contains(expected), "{expected} is not in {first}");
+    }
+    let second = requests[1].body.to_string();
+    assert!(second.contains("the disk is full"), "the model reads the handle: {second}");
+}
+
+fn model_that_reads_the_file() -> ScriptedModel {
+    let arguments = r#"{"id":"r-1","pattern":"disk"}"#;
+    ScriptedModel::start(vec![
+        Reply::calls(Wire::Chat, &[("c1", "wharf__grep_result", arguments)]),
+        Reply::text(Wire::Chat, "ok"),
+    ])
+}
+
+#[test]
+fn a_file_that_is_too_long_becomes_a_handle() {
+    let model = model_that_reads_the_file();
+    let workspace = workspace(Wire::Chat, &model, "  context_window: 8000\n");
+    run_with_a_long_file(&workspace, &model, &["--save"]);
+    let replayed = model_that_reads_the_file();
+    let file = std::fs::read_to_string(workspace.path("agent.yaml")).expect("the agent file");
+    workspace.write("agent.yaml", file.replace(&model.url(), &replayed.url()));
+    run_with_a_long_file(&workspace, &replayed, &["--record", "run.jsonl"]);
+    let output = workspace.wharf(&["replay", "run.jsonl"]);
+    assert_eq!(output.status.code(), Some(0), "{}{}", stdout(&output), stderr(&output));
+}
+
+#[test]
+fn an_agent_without_servers_reads_a_long_file() {
+    let model = model_that_reads_the_file();
+    let workspace = workspace(Wire::Chat, &model, "  context_window: 8000\n");
+    let file = std::fs::read_to_string(workspace.path("agent.yaml")).expect("the agent file");
+    workspace.write("agent.yaml", file.replace(super::TODO, ""));
+    run_with_a_long_file(&workspace, &model, &[]);
+}
+
 #[test]
 fn what_cannot_be_attached_is_named_and_the_model_is_not_asked() {
     let model = ScriptedModel::start(vec![Reply::text(Wire::Chat, "ok")]);

@@ -27,6 +27,31 @@ fn a_run_needs_a_model_and_a_key() {
     assert_eq!(workspace.wharf(&["run", " \u{7} "]).status.code(), Some(2), "an empty message");
 }
 
+/// The key of a model may be in the state folder, in a file that only its owner can read.
+#[cfg(unix)]
+#[test]
+fn a_key_is_read_from_the_state_folder() {
+    use std::os::unix::fs::PermissionsExt;
+    let model = ScriptedModel::start(vec![Reply::text(Wire::Chat, "ok")]);
+    let file = agent_file(Wire::Chat, &model.url(), "").replace("MODEL_KEY", "STATE_KEY");
+    let workspace = CliWorkspace::with(&file).set("WHARF_HOME", "state");
+    let variables = workspace.path("state/.env");
+    std::fs::create_dir_all(workspace.path("state")).expect("a folder");
+    workspace.write("state/.env", "# keys\nSTATE_KEY=sk-of-the-file\n");
+    let set_mode =
+        |mode| std::fs::set_permissions(&variables, PermissionsExt::from_mode(mode)).expect("a mode");
+    set_mode(0o644);
+    let output = workspace.wharf(&["run", "Hi"]);
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    assert!(stderr(&output).contains("can be read by others"), "{}", stderr(&output));
+    set_mode(0o600);
+    let output = workspace.wharf(&["run", "Hi"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert_eq!(model.requests()[0].header("authorization"), Some("Bearer sk-of-the-file"));
+    workspace.set("STATE_KEY", "sk-of-the-process").wharf(&["run", "Hi"]);
+    assert_eq!(model.requests()[1].header("authorization"), Some("Bearer sk-of-the-process"));
+}
+
 #[test]
 fn trouble_of_the_model_decides_the_exit_code() {
     let chat = |steps: &[Step]| Reply::answer(Wire::Chat, steps);

@@ -1,7 +1,7 @@
-//! Merges the instructions of all servers into one text for clients.
+//! Merges the instructions of all servers into one text, for clients of the gateway and for the agent.
 
+use crate::{SourceState, lock::LockState};
 use std::borrow::Cow;
-use wharf_runtime::{SourceState, lock::LockState};
 
 /// Maximum size of one server's instructions, in bytes.
 const MAX_SERVER_BYTES: usize = 2 * 1024;
@@ -14,7 +14,7 @@ const NOTE_BYTES: usize = 128;
 
 /// Merges the instructions of these sources, each under the name of its source. Leaves out those that differ from the
 /// lock.
-pub(super) fn merge(sources: &[SourceState], lock: &LockState) -> Option<String> {
+pub fn merge_instructions(sources: &[SourceState], lock: &LockState) -> Option<String> {
     let shown = sources.iter().filter(|it| it.source.instructions);
     let texts = shown.filter_map(|it| {
         let text = it.status.instructions.as_deref()?;
