@@ -15,11 +15,15 @@ use bytes::Bytes;
 use std::{
     collections::VecDeque,
     io,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::Duration,
 };
 use tokio::{
     net::TcpStream,
+    task::yield_now,
     time::{self, Instant},
 };
 use url::{Host, Url};
@@ -39,7 +43,12 @@ pub(super) struct PlainHttpPool {
     egress: Option<EgressPolicy>,
     /// Idle connections, most recently used last.
     idle: Mutex<VecDeque<IdleConnection>>,
+    /// Number of requests that wait for their response.
+    waiting: AtomicUsize,
 }
+
+/// Counts a request that waits for its response, until it is dropped.
+struct WaitingGuard<'a>(&'a AtomicUsize);
 
 /// Outcome of a POST.
 pub(super) enum Posted {
@@ -75,7 +84,14 @@ impl PlainHttpPool {
         let host: HeaderValue = url[url::Position::BeforeHost..url::Position::AfterPort].parse().ok()?;
         let head = RequestHead::new(path, &host, configured);
         let HttpClient { connect_timeout, egress, .. } = *client;
-        Some(PlainHttpPool { url: url.clone(), head, connect_timeout, egress, idle: Mutex::default() })
+        Some(PlainHttpPool {
+            url: url.clone(),
+            head,
+            connect_timeout,
+            egress,
+            idle: Mutex::default(),
+            waiting: AtomicUsize::new(0),
+        })
     }
 
     /// Encodes a message to the URL with the configured headers. Returns `None` if that needs a map of headers.
@@ -133,7 +149,15 @@ impl PlainHttpPool {
     /// Sends a request on an idle connection, or on a new one if there is none.
     ///
     /// An idle connection that the server has closed sends nothing, so it is safe to try the next.
+    ///
+    /// While other requests are under way, it lets other tasks run first: requests that arrive together then leave
+    /// together, and the server wakes up once for several of them.
     async fn send(self: &Arc<Self>, request: &EncodedRequest) -> Result<PlainResponse, Failure> {
+        let others = self.waiting.fetch_add(1, Ordering::Relaxed);
+        let _waiting = WaitingGuard(&self.waiting);
+        if others > 0 {
+            yield_now().await;
+        }
         loop {
             let idle = self.take_idle();
             let is_new = idle.is_none();
@@ -250,6 +274,12 @@ impl PlainResponse {
             Some(connection) => connection.rest(limit).await,
             None => Ok(None),
         }
+    }
+}
+
+impl Drop for WaitingGuard<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
