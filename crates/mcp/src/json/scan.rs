@@ -127,7 +127,7 @@ impl Scan<'_> {
                         return None;
                     } else {
                         depth += 1;
-                        objects = objects << 1 | u128::from(first == b'{');
+                        objects = (objects << 1) | u128::from(first == b'{');
                         at = if first == b'{' { self.skip_name(inside)? } else { inside };
                         continue;
                     }
@@ -230,7 +230,7 @@ fn find_quote_or_escape(text: &[u8]) -> Option<usize> {
 fn find_in_word(word: u64) -> Option<usize> {
     const ONES: u64 = u64::from_ne_bytes([1; 8]);
     const HIGH_BITS: u64 = ONES << 7;
-    let [quotes, escapes] = [b'"', b'\\'].map(|byte| word ^ ONES * u64::from(byte));
+    let [quotes, escapes] = [b'"', b'\\'].map(|byte| word ^ (ONES * u64::from(byte)));
     // Sets the high bit of each byte that is zero; above the first such byte it may set others.
     let zeros = |it: u64| it.wrapping_sub(ONES) & !it & HIGH_BITS;
     let found = zeros(quotes) | zeros(escapes);

@@ -100,15 +100,13 @@ impl Spool {
         Ok(())
     }
 
-    /// Appends one call, as [`Spool::append`] does. On an error it returns the call.
-    pub(super) fn append_one(&mut self, row: CallRow) -> Result<(), CallRow> {
-        match self.write(std::slice::from_ref(&row)) {
-            Ok(()) => {
-                self.active.cached.push(row);
-                Ok(())
-            }
-            Err(_) => Err(row),
+    /// Appends one call, as [`Spool::append`] does. Returns the call if that fails.
+    pub(super) fn append_one(&mut self, row: CallRow) -> Option<CallRow> {
+        if self.write(std::slice::from_ref(&row)).is_err() {
+            return Some(row);
         }
+        self.active.cached.push(row);
+        None
     }
 
     /// Writes calls to the active file and counts them.

@@ -100,11 +100,11 @@ impl JournalWriter {
     /// Records a call and returns whether it is durable: whether it survives a kill of this process.
     pub(super) async fn record(&self, row: CallRow) -> bool {
         let is_well = !self.status.is_away() && !self.status.is_full();
-        let appended = match &self.direct {
+        let row = match &self.direct {
             Some(direct) if is_well => direct.append(row),
-            _ => Err(row),
+            _ => Some(row),
         };
-        let Err(row) = appended else { return true };
+        let Some(row) = row else { return true };
         let (recorded, is_recorded) = oneshot::channel();
         let Ok(permit) = self.requests.reserve().await else { return false };
         permit.send(RecordRequest { row, recorded });
@@ -123,18 +123,18 @@ impl JournalWriter {
 impl DirectSpool {
     /// Appends a call. Returns it if the writer has to decide: the database is far behind, or the spool does not accept
     /// it.
-    fn append(&self, row: CallRow) -> Result<(), CallRow> {
+    fn append(&self, row: CallRow) -> Option<CallRow> {
         let mut spool = self.spool.lock();
         if spool.bytes() >= MAX_BEHIND_BYTES {
-            return Err(row);
+            return Some(row);
         }
         let was_empty = spool.rows() == 0;
-        spool.append_one(row)?;
+        let rejected = spool.append_one(row);
         drop(spool);
-        if was_empty {
+        if was_empty && rejected.is_none() {
             self.begun.notify_one();
         }
-        Ok(())
+        rejected
     }
 }
 
