@@ -90,7 +90,7 @@ struct Envelope<'a> {
     error: Option<&'a str>,
 }
 
-/// The same, for the JSON library.
+/// Members of an envelope as the JSON library decodes them.
 #[derive(Deserialize)]
 struct DecodedEnvelope<'a> {
     #[serde(borrow, default)]

@@ -14,6 +14,7 @@ mod plain_body;
 mod plain_connection;
 mod plain_head;
 mod plain_http_pool;
+mod response_body;
 
 use crate::{
     Disconnect, Inbound, Link, Opener, Opening, Outbound,
@@ -27,10 +28,10 @@ pub(crate) use authorized::send_request;
 pub use client::HttpClient;
 use client::is_not_http;
 pub(crate) use client::no_response;
-pub(crate) use exchange::status_failure;
 use exchange::{Exchange, ExchangeResult};
 pub use headers::{decode_value, encode_value};
 use plain_http_pool::{MAX_IDLE, PlainHttpPool};
+pub(crate) use response_body::status_failure;
 use std::{
     collections::HashMap,
     sync::{

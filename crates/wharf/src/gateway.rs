@@ -36,7 +36,7 @@ pub(crate) use news::announce;
 use own_meta::CallIds;
 use pending_input::{CallIdentity, PendingInput, ResumeRequest};
 pub(crate) use questions::ClientQuestions;
-use questions::{Question, QuestionReceiver};
+use questions::{collect_questions, next_question};
 use resource_owners::ResourceOwners;
 use routing::CompletionTarget;
 use seen_clients::RequestOrigin;
@@ -65,12 +65,6 @@ const SETTLE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Timeout for a subscription at a source.
 const SUBSCRIBE_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// After a first question, how long to wait for each further one that goes to the client in the same result.
-const QUESTION_BATCH_WINDOW: Duration = Duration::from_millis(20);
-
-/// Maximum number of questions that go to the client in one result.
-const MAX_QUESTIONS_PER_RESULT: usize = 16;
 
 /// Name of the gateway among the interfaces that make calls.
 const VIA: &str = "mcp";
@@ -426,26 +420,6 @@ impl Gateway {
             Err(_) => Err(RpcError::new(RpcError::INTERNAL, "the server did not answer in time")),
         }
     }
-}
-
-/// Returns the next question, or `None` if the client cannot be asked.
-async fn next_question(question_receiver: &mut Option<QuestionReceiver>) -> Option<Question> {
-    question_receiver.as_mut()?.next().await
-}
-
-/// Collects the first question and those that follow within [`QUESTION_BATCH_WINDOW`].
-async fn collect_questions(
-    first: Question,
-    question_receiver: &mut Option<QuestionReceiver>,
-) -> Vec<Question> {
-    let mut questions = vec![first];
-    while questions.len() < MAX_QUESTIONS_PER_RESULT
-        && let Ok(Some(question)) =
-            time::timeout(QUESTION_BATCH_WINDOW, next_question(question_receiver)).await
-    {
-        questions.push(question);
-    }
-    questions
 }
 
 impl Handler for Gateway {

@@ -57,6 +57,11 @@ impl PlainConnection {
         self.keeps_open && self.framing.is_over() && self.buffer.is_empty()
     }
 
+    /// Returns whether the body of the current response has been read.
+    pub(super) fn is_over(&self) -> bool {
+        self.framing.is_over()
+    }
+
     /// Sends a request and waits for the head of the response.
     ///
     /// Reads while it writes: a server may reject a long request before it has read all of it.

@@ -57,12 +57,12 @@ pub(super) enum Posted {
     Redirected(Url),
 }
 
-/// A response with the connection on which its body arrives. Dropping it returns the connection to the pool, or closes
-/// it if the body has not been read.
+/// A response with the connection on which its body arrives. At the end of the body the connection returns to the pool, or
+/// closes if the server wants that. Dropping the response before closes it.
 #[derive(Debug)]
 pub(crate) struct PlainResponse {
     head: ResponseHead,
-    /// The connection on which the body arrives, until it is dropped.
+    /// The connection on which the body arrives, until its end.
     connection: Option<PlainConnection>,
     pool: Arc<PlainHttpPool>,
 }
@@ -167,7 +167,10 @@ impl PlainHttpPool {
             };
             match connection.send(request).await {
                 Ok(head) => {
-                    return Ok(PlainResponse { head, connection: Some(connection), pool: self.clone() });
+                    let (connection, pool) = (Some(connection), self.clone());
+                    let mut response = PlainResponse { head, connection, pool };
+                    response.release_if_over();
+                    return Ok(response);
                 }
                 Err(SendError::Unsent(_)) if !is_new => {}
                 Err(SendError::Unsent(error) | SendError::Sent(error)) => {
@@ -262,17 +265,25 @@ impl PlainResponse {
 
     /// Returns the next chunk of the body, or `None` at its end.
     pub(crate) async fn chunk(&mut self) -> io::Result<Option<Bytes>> {
-        match &mut self.connection {
-            Some(connection) => connection.chunk().await,
-            None => Ok(None),
-        }
+        let Some(connection) = &mut self.connection else { return Ok(None) };
+        let chunk = connection.chunk().await?;
+        self.release_if_over();
+        Ok(chunk)
     }
 
     /// Reads a body whose length is known and at most `limit`, in one piece; `None` for any other body.
     pub(crate) async fn whole(&mut self, limit: usize) -> io::Result<Option<Bytes>> {
-        match &mut self.connection {
-            Some(connection) => connection.rest(limit).await,
-            None => Ok(None),
+        let Some(connection) = &mut self.connection else { return Ok(None) };
+        let body = connection.rest(limit).await?;
+        self.release_if_over();
+        Ok(body)
+    }
+
+    /// Gives the connection away at the end of the body. The caller may hold the response for long, for example while a
+    /// user signs in, and the server may wait for the end of the connection.
+    fn release_if_over(&mut self) {
+        if let Some(connection) = self.connection.take_if(|it| it.is_over()) {
+            self.pool.put_idle(connection);
         }
     }
 }
@@ -280,13 +291,5 @@ impl PlainResponse {
 impl Drop for WaitingGuard<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-impl Drop for PlainResponse {
-    fn drop(&mut self) {
-        if let Some(connection) = self.connection.take() {
-            self.pool.put_idle(connection);
-        }
     }
 }

@@ -24,6 +24,12 @@ const MAX_QUEUED_QUESTIONS: usize = 8;
 /// Timeout for a client to answer for its roots.
 const ROOTS_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// After a first question, how long to wait for each further one that goes to the client in the same result.
+const QUESTION_BATCH_WINDOW: Duration = Duration::from_millis(20);
+
+/// Maximum number of questions that go to the client in one result.
+const MAX_QUESTIONS_PER_RESULT: usize = 16;
+
 /// A future that resolves to the answer.
 type Answering = Pin<Box<dyn Future<Output = Result<Raw, RpcError>> + Send>>;
 
@@ -229,4 +235,24 @@ fn unsupported(method: &str) -> RpcError {
 fn no_client(method: &str) -> RpcError {
     let what = format!("no client can answer `{method}`: no call of a client that supports it is in flight");
     RpcError::new(RpcError::METHOD_NOT_FOUND, what)
+}
+
+/// Returns the next question, or `None` if the client cannot be asked.
+pub(super) async fn next_question(question_receiver: &mut Option<QuestionReceiver>) -> Option<Question> {
+    question_receiver.as_mut()?.next().await
+}
+
+/// Collects the first question and those that follow within [`QUESTION_BATCH_WINDOW`].
+pub(super) async fn collect_questions(
+    first: Question,
+    question_receiver: &mut Option<QuestionReceiver>,
+) -> Vec<Question> {
+    let mut questions = vec![first];
+    while questions.len() < MAX_QUESTIONS_PER_RESULT
+        && let Ok(Some(question)) =
+            time::timeout(QUESTION_BATCH_WINDOW, next_question(question_receiver)).await
+    {
+        questions.push(question);
+    }
+    questions
 }
