@@ -52,7 +52,7 @@ pub(crate) struct LinkIo {
     provisional: Arc<OnceLock<Disconnect>>,
 }
 
-/// Lets the I/O task of a link answer requests itself, which saves the session task a wakeup for each. An answer must not
+/// Requests that the I/O task of a link may answer itself, which saves the session task a wakeup for each. An answer must not
 /// overtake messages that the session has not handled yet.
 #[derive(Debug, Default)]
 pub(crate) struct DirectAnswers {

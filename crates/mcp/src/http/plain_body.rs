@@ -12,7 +12,7 @@ const MAX_LINE_BYTES: usize = 8 << 10;
 /// Maximum size of all trailers, in bytes. Their contents are ignored.
 const MAX_TRAILER_BYTES: usize = 64 << 10;
 
-/// What is left of a body.
+/// Remaining part of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BodyFraming {
     /// This many bytes.

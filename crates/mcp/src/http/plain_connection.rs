@@ -32,7 +32,7 @@ pub(super) struct PlainConnection {
     stream: TcpStream,
     /// Bytes that were read and not used.
     buffer: BytesMut,
-    /// What is left of the body of the current response.
+    /// Remaining part of the body of the current response.
     framing: BodyFraming,
     /// Whether the server keeps the connection open after the current response.
     keeps_open: bool,

@@ -37,7 +37,7 @@ pub(super) struct EncodedRequest {
 pub(super) struct RequestHead {
     /// Request line and `Host`.
     start: Vec<u8>,
-    /// The same with all configured headers, unless a message may have to replace one of them.
+    /// `start` with all configured headers, unless a message may have to replace one of them.
     whole: Option<Vec<u8>>,
 }
 
