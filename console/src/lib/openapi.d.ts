@@ -1505,6 +1505,7 @@ export interface components {
         };
         ChatLimits: {
             approval_timeout?: number | null;
+            max_cost?: number | null;
             max_parallel?: number | null;
             max_repeats?: number | null;
             max_tool_calls?: number | null;
@@ -1514,12 +1515,29 @@ export interface components {
         };
         ChatRequest: {
             accumulate?: boolean | null;
+            approvals?: {
+                approval_id: string;
+                /** @enum {unknown} */
+                decision: "allow" | "deny";
+                digest: string;
+                reason?: string;
+                /** @enum {unknown} */
+                scope?: "once" | "tool";
+            }[] | null;
+            attachments?: {
+                source?: string | null;
+                uri: string;
+            }[] | null;
             conversation_id?: string | null;
             keep?: boolean | null;
             limits?: null | components["schemas"]["ChatLimits"];
-            message: string;
+            message?: string | null;
             /** @enum {unknown} */
             on_disconnect?: "cancel" | "continue" | null;
+            prompt?: {
+                arguments?: Record<string, unknown> | null;
+                name: string;
+            } | null;
             request_id?: string | null;
             response_format?: Record<string, unknown> | null;
             stream?: boolean | null;
