@@ -11,7 +11,7 @@ const MIN_STORED_BYTES: usize = 2048;
 /// A text or an image that follows the message of a user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Attachment {
-    /// Says what it is, such as `File notes.md`. The model sees it before a text.
+    /// Title, such as `File notes.md`. The model sees it before a text.
     pub title: String,
     /// Server that it is from, if it is from one.
     pub source: Option<String>,

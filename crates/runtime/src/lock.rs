@@ -150,7 +150,7 @@ impl LockState {
     }
 }
 
-/// Says that something differs from the lock of its source, and from which one.
+/// Builds the message for a definition that differs from the lock of its source.
 pub(crate) fn describe_mismatch(source: &Source, differences: &[Difference]) -> String {
     let lock = match source.lock.basis {
         LockBasis::File => "wharf.lock",
@@ -160,7 +160,7 @@ pub(crate) fn describe_mismatch(source: &Source, differences: &[Difference]) -> 
     format!("differs from {lock}: {}", all.join(", "))
 }
 
-/// Says how to review and accept a tool that differs from the lock.
+/// Builds the hint to review and accept a tool that differs from the lock.
 pub(crate) fn review_hint(source: &Source, tool_id: &str) -> String {
     match source.lock.basis {
         LockBasis::File => {

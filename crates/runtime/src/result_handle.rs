@@ -83,7 +83,7 @@ pub struct NewText {
     pub request_id: Arc<str>,
     /// Source that it is from; empty if there is none.
     pub source: Arc<str>,
-    /// Says what it is.
+    /// Name that readers see, such as that of a tool or a file.
     pub name: Arc<str>,
     /// The text, without secrets.
     pub text: String,

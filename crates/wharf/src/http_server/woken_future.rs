@@ -14,7 +14,7 @@ use std::{
     task::{Context, Poll, Wake, Waker},
 };
 
-/// Says whether the handler of a connection was woken, and wakes the connection. Requests of one connection follow each
+/// Records that the handler of a connection was woken, and wakes the connection. Requests of one connection follow each
 /// other, so they share it.
 #[derive(Debug, Default)]
 struct WakeFlag {

@@ -84,15 +84,8 @@ impl JournalWriter {
         let begun = Arc::<Notify>::default();
         let direct = replay.shared().filter(|_| spools_first);
         let direct = direct.map(|spool| DirectSpool { spool, begun: begun.clone() });
-        let flushes_waiting = Vec::new();
-        let task = WriterTask {
-            store,
-            replay,
-            status: status.clone(),
-            spools_first,
-            flushes: flushes_waiting,
-            begun,
-        };
+        let task =
+            WriterTask { store, replay, status: status.clone(), spools_first, flushes: Vec::new(), begun };
         task.publish_waiting();
         Ok((JournalWriter { requests, flushes, status, direct }, task.run(requested, flushed)))
     }
