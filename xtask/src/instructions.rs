@@ -38,9 +38,9 @@ const MEASUREMENTS: usize = 2;
 
 const BUILD: [&str; 5] = ["build", "--locked", "--release", "--package", "wharf"];
 
-/// Compares the program that is built from `sources` with the committed figure.
-pub(crate) fn check(checkout: &Checkout, steps: &mut Steps, sources: &Path) -> Result<(), Failure> {
-    let Some(counted) = measure(checkout, steps, sources)? else { return Ok(()) };
+/// Compares the program of this checkout with the committed figure.
+pub(crate) fn check(checkout: &Checkout, steps: &mut Steps) -> Result<(), Failure> {
+    let Some(counted) = measure(checkout, steps)? else { return Ok(()) };
     check_lock(checkout, steps, counted)?;
     let (figure, compiler) = committed(checkout)?;
     let percent = (counted as f64 / figure as f64 - 1.0) * 100.0;
@@ -78,7 +78,7 @@ fn check_lock(checkout: &Checkout, steps: &mut Steps, plain: u64) -> Result<(), 
 
 /// Counts the program of this checkout and appends the count to the file of figures.
 pub(crate) fn update(checkout: &Checkout, steps: &mut Steps, reason: &str) -> Result<(), Failure> {
-    let Some(counted) = measure(checkout, steps, &checkout.path(""))? else { return Ok(()) };
+    let Some(counted) = measure(checkout, steps)? else { return Ok(()) };
     let file = checkout.path(FIGURES);
     let before = fs::read_to_string(&file).map_err(|error| unusable(&error))?;
     let line = format!("{counted} {}: {reason}\n", compiler_version()?);
@@ -87,13 +87,13 @@ pub(crate) fn update(checkout: &Checkout, steps: &mut Steps, reason: &str) -> Re
 }
 
 /// Counts the instructions of one call. Returns `None` on systems without Callgrind.
-fn measure(checkout: &Checkout, steps: &mut Steps, sources: &Path) -> Result<Option<u64>, Failure> {
+fn measure(checkout: &Checkout, steps: &mut Steps) -> Result<Option<u64>, Failure> {
     if !cfg!(target_os = "linux") {
         eprintln!("instructions are counted on Linux only");
         return Ok(None);
     }
     provision::valgrind(steps)?;
-    steps.run("program", || checkout::run(checkout.cargo_command().current_dir(sources).args(BUILD)))?;
+    steps.run("program", || checkout::run(checkout.cargo_command().args(BUILD)))?;
     let program = program(checkout)?;
     steps.run("instructions of a call", || {
         let upstream = EchoServer::start().map_err(|error| unusable(&error))?;

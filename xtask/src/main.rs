@@ -81,7 +81,7 @@ fn run(task: Task, steps: &mut Steps) -> Result<(), Failure> {
         Task::Generate => generate::all(&checkout, steps),
         Task::Fuzz { target, mode } => fuzz::run(&checkout, steps, target.as_deref(), &mode),
         Task::Load { before } => load::measure(&checkout, steps, before.as_deref()),
-        Task::Instructions { reason: None } => instructions::check(&checkout, steps, &checkout.path("")),
+        Task::Instructions { reason: None } => instructions::check(&checkout, steps),
         Task::Instructions { reason: Some(reason) } => instructions::update(&checkout, steps, &reason),
         Task::Idle => idle(&checkout, steps),
         Task::Soak => steps.run("soak", || soak(&checkout)),
@@ -135,7 +135,6 @@ fn test(checkout: &Checkout, steps: &mut Steps) -> Result<(), Failure> {
     })?;
     console::build(checkout, steps)?;
     console::browser(checkout, steps)?;
-    // A test has built the program in this clone, so it is not built again.
-    instructions::check(checkout, steps, &checkout.target().join("newcomer"))?;
+    instructions::check(checkout, steps)?;
     fuzz::run(checkout, steps, None, &fuzz::FuzzMode::Smoke)
 }

@@ -28,10 +28,10 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_wharf");
 /// Command from the front page.
 const TYPED: &str = "cargo run --release -- serve";
 
-/// A user with an empty home folder and a fresh clone.
+/// A user with an empty home folder, in this checkout: a clone in the target folder would leave its build where cargo
+/// takes it for the build of the checkout.
 struct Newcomer {
     home: TempDir,
-    checkout: PathBuf,
     target: PathBuf,
 }
 
@@ -44,7 +44,7 @@ struct Serving {
 async fn readme_quick_start_works() {
     let page = fs::read_to_string(Path::new(ROOT).join("README.md")).expect("the front page");
     assert!(page.contains(TYPED), "the front page no longer says `{TYPED}`");
-    let newcomer = Newcomer::clone_checkout();
+    let newcomer = Newcomer::new();
     newcomer.build();
     let (mut serving, address) = newcomer.serve();
     let token = fs::read_to_string(newcomer.token()).expect("a token");
@@ -64,28 +64,9 @@ async fn readme_quick_start_works() {
 }
 
 impl Newcomer {
-    /// Clones the committed state. The folder is always the same, so that cargo can reuse its earlier build.
-    fn clone_checkout() -> Newcomer {
+    fn new() -> Newcomer {
         let target = Path::new(PROGRAM).ancestors().nth(2).expect("a target folder").to_owned();
-        let (fresh, checkout) = (target.join("newcomer-fresh"), target.join("newcomer"));
-        _ = fs::remove_dir_all(&fresh);
-        let root = Path::new(ROOT).canonicalize().expect("the checkout");
-        let git = Command::new("git")
-            .args(["-c", "safe.directory=*", "clone", "--quiet", "--no-hardlinks"])
-            .arg(&root)
-            .arg(&fresh)
-            .output()
-            .expect("git runs");
-        assert!(
-            git.status.success(),
-            "`git clone` of {} failed: {}",
-            root.display(),
-            String::from_utf8_lossy(&git.stderr)
-        );
-        keep_times(&checkout, &fresh);
-        _ = fs::remove_dir_all(&checkout);
-        fs::rename(&fresh, &checkout).expect("the clone can be moved");
-        Newcomer { home: TempDir::new().expect("a folder"), checkout, target }
+        Newcomer { home: TempDir::new().expect("a folder"), target }
     }
 
     /// Builds a cargo command with its own home folder and without the variables of the cargo that runs this test.
@@ -105,7 +86,7 @@ impl Newcomer {
         for (name, usual) in [("CARGO_HOME", ".cargo"), ("RUSTUP_HOME", ".rustup")] {
             command.env(name, env::var_os(name).map_or_else(|| home.join(usual), PathBuf::from));
         }
-        command.args(words).current_dir(&self.checkout).stdin(Stdio::null());
+        command.args(words).current_dir(ROOT).stdin(Stdio::null());
         command.env("HOME", self.home.path()).env("CARGO_TARGET_DIR", &self.target);
         command
     }
@@ -168,23 +149,6 @@ impl Drop for Serving {
     fn drop(&mut self) {
         _ = self.child.kill();
         _ = self.child.wait();
-    }
-}
-
-/// Restores the modification times of files that have not changed since the last clone.
-fn keep_times(before: &Path, now: &Path) {
-    let Ok(entries) = fs::read_dir(before) else { return };
-    for entry in entries.flatten().filter(|it| it.file_name() != ".git") {
-        let (old, new) = (entry.path(), now.join(entry.file_name()));
-        if old.is_dir() {
-            keep_times(&old, &new);
-        } else if let (Ok(then), Ok(text)) = (fs::read(&old), fs::read(&new))
-            && then == text
-        {
-            let modified = entry.metadata().and_then(|it| it.modified()).expect("a time");
-            let file = File::options().append(true).open(&new).expect("a file");
-            file.set_modified(modified).expect("a time");
-        }
     }
 }
 
