@@ -29,7 +29,7 @@ use crate::{
     agent_runs::{AgentRuns, Models},
     exit::Exit,
     gateway::{Gateway, TaskIds, ToolMode, announce},
-    http_server::{ConnectionHandle, accept, serve_http},
+    http_server::{ConnectionHandle, ConnectionPlacement, accept, serve_http},
     journal::Journal,
     metrics::JournalStatus,
     registry::SourceRegistry,
@@ -239,13 +239,17 @@ impl Api {
     }
 
     /// Serves connections until `shutdown` completes.
-    pub(crate) async fn serve(self, listener: TcpListener, shutdown: impl Future<Output = Exit>) -> Exit {
+    pub(crate) async fn serve(
+        self,
+        (listener, placement): (TcpListener, &ConnectionPlacement),
+        shutdown: impl Future<Output = Exit>,
+    ) -> Exit {
         let ApiState { handle, service, hub, detached_tasks, agent_runs, .. } = &*self.shared;
         let announcing = announce(service.clone(), handle.clone());
         let distributing = hub.distribute(&self.shared);
         let observing = observer::observe(&self.shared);
         let api = self.clone();
-        let serving = accept(listener, shutdown, move |stream, shutdown_signal| {
+        let serving = accept((listener, placement), shutdown, move |stream, shutdown_signal| {
             let api = api.clone();
             serve_http(stream, shutdown_signal, move |request, connection| {
                 api.clone().respond(request, connection.clone())

@@ -10,6 +10,7 @@ use crate::{
     environment::Environment,
     exit::Exit,
     gateway::ClientQuestions,
+    http_server::{ConnectionPlacement, ConnectionThreads},
     journal::Retention,
     load_agent::{has_agent_file, load_agent, load_agent_or_todo},
     output::{JsonDocument, Output},
@@ -20,7 +21,7 @@ use crate::{
     terminal::Terminal,
     todo::builtin::BuiltinServers,
 };
-use std::{cell::RefCell, future::Future, io, pin::Pin, rc::Rc, sync::Arc, time::Duration};
+use std::{cell::RefCell, future::Future, pin::Pin, rc::Rc, sync::Arc, time::Duration};
 use tokio::{runtime, time};
 use wharf_config::{
     AgentPolicy, Diagnostics, Grants, JournalSettings, Plan, RegisteredLock, ResultQuotas, ServerSettings,
@@ -68,6 +69,8 @@ pub(crate) struct App {
     pub(crate) results: ResultQuotas,
     /// Treatment of changed definitions of registered sources.
     pub(crate) registered_lock: RegisteredLock,
+    /// Assigns connections to the threads of the program.
+    pub(crate) placement: ConnectionPlacement,
     telemetry: Result<Option<telemetry::TelemetryConfig>, String>,
     running: SharedRuntime,
 }
@@ -189,19 +192,15 @@ fn run_loaded(
         Ok(database) => database,
         Err(complaint) => return output.fail(&CommandError::usage(&complaint)),
     };
-    let runtime = match threads {
-        Threads::One => tokio_runtime(1),
-        Threads::Configured => tokio_runtime(environment.threads(&settings.server)),
+    let threads = match threads {
+        Threads::One => 1,
+        Threads::Configured => environment.threads(&settings.server),
     };
-    let started = runtime.map_err(|error| error.to_string()).and_then(|runtime| {
-        let http = HttpClient::with_egress(EgressPolicy::wide(), CONNECT_TIMEOUT)
-            .map_err(|error| error.to_string())?;
-        Ok((runtime, http))
-    });
-    let (runtime, http) = match started {
+    let (runtime, threads, http) = match start_threads(threads) {
         Ok(started) => started,
         Err(error) => return output.fail(&CommandError::new("MCPError", &error, Exit::InternalError)),
     };
+    let placement = threads.placement(runtime.handle());
     let redactor = Arc::new(Redactor::of(&plan));
     remove_abandoned_directories(&environment.scratch());
     let upstream_context = UpstreamContext {
@@ -235,20 +234,23 @@ fn run_loaded(
     #[rustfmt::skip]
     let app = App {
         output, plan, upstream_context, options, database, server, grants, record_limit, journal,
-        agent_policy, results, registered_lock, telemetry, running,
+        agent_policy, results, registered_lock, placement, telemetry, running,
     };
     let exit = runtime.block_on(work(app));
     // A prompt on the terminal may still be blocked on a line that never arrives.
     runtime.shutdown_timeout(EXIT_TIMEOUT);
+    threads.stop();
     exit
 }
 
-/// Builds the async runtime. One thread needs no wakeups across cores, so a small call costs less on it.
-fn tokio_runtime(threads: usize) -> io::Result<runtime::Runtime> {
-    match threads {
-        1 => runtime::Builder::new_current_thread().enable_all().build(),
-        threads => runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build(),
-    }
+/// Builds the async runtime of the main thread and starts the other threads. All of them share the HTTP client.
+fn start_threads(count: usize) -> Result<(runtime::Runtime, ConnectionThreads, HttpClient), String> {
+    let runtime = runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| error.to_string())?;
+    let others = ConnectionThreads::start(count.saturating_sub(1), EXIT_TIMEOUT);
+    let others = others.map_err(|error| error.to_string())?;
+    let http = HttpClient::with_egress(EgressPolicy::wide(), CONNECT_TIMEOUT);
+    Ok((runtime, others, http.map_err(|error| error.to_string())?))
 }
 
 impl App {

@@ -3,12 +3,14 @@
 //! It owns the connection tasks and their limits. It does not know routes, tokens or MCP.
 
 mod checked_stream;
+mod connection_threads;
 mod framing;
 mod websocket;
 mod woken_future;
 
 use crate::exit::Exit;
 use checked_stream::CheckedStream;
+pub(crate) use connection_threads::{ConnectionPlacement, ConnectionThreads};
 use http::{Request, Response};
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -99,7 +101,7 @@ pub(crate) fn raise_file_limit() {}
 
 /// Accepts and serves connections until `shutdown` completes, then drains them for at most [`SHUTDOWN_GRACE`].
 pub(crate) async fn accept<F>(
-    listener: TcpListener,
+    (listener, placement): (TcpListener, &ConnectionPlacement),
     shutdown: impl Future<Output = Exit>,
     serve: impl Fn(TcpStream, ShutdownSignal) -> F,
 ) -> Exit
@@ -116,7 +118,11 @@ where
                 Ok((stream, _)) => {
                     // Without this, Nagle's algorithm would delay small responses.
                     let _ = stream.set_nodelay(true);
-                    connections.spawn(serve(stream, shutdown_signal.clone()));
+                    let place = placement.place();
+                    if let Ok(stream) = place.adopt(stream) {
+                        let (serving, runtime) = (serve(stream, shutdown_signal.clone()), place.runtime().clone());
+                        connections.spawn_on(async move { serving.await; drop(place); }, &runtime);
+                    }
                 }
                 // The process has too many open files, or the client disconnected before it was accepted.
                 Err(_) => sleep(ACCEPT_RETRY_PAUSE).await,

@@ -4,8 +4,8 @@ use crate::{
     agent_input, cli::GlobalOptions, environment::Environment, load_agent::load_agent_or_todo,
     registry::SourceRegistry,
 };
-use std::{fs, future, path::Path, time::Duration};
-use tokio::time;
+use std::{fs, future, path::Path, sync::Arc, time::Duration};
+use tokio::{task, time};
 use wharf_config::LOCK_FILE;
 use wharf_runtime::PlanChanges;
 
@@ -22,21 +22,28 @@ pub(crate) async fn follow(common: GlobalOptions, environment: Environment, regi
         return future::pending().await;
     }
     let mut seen = FileStamp::at(&common.file);
+    let inputs = Arc::new((common, environment));
     loop {
         time::sleep(POLL_INTERVAL).await;
-        let now = FileStamp::at(&common.file);
+        let file = &inputs.0.file;
+        let now = FileStamp::at(file);
         if now != seen {
             seen = now;
-            let (loaded, diagnostics) = load_agent_or_todo(&common, &environment);
-            match loaded {
-                Some((plan, settings)) => {
-                    log_applied(&common.file, &registry.apply_agent_file(plan, settings.grants).await);
+            // The thread of this task serves calls, which must not wait for a large file.
+            let inputs = inputs.clone();
+            let loading = task::spawn_blocking(move || load_agent_or_todo(&inputs.0, &inputs.1));
+            match loading.await {
+                Ok((Some((plan, settings)), _)) => {
+                    log_applied(file, &registry.apply_agent_file(plan, settings.grants).await);
                 }
-                None => tracing::error!(
+                Ok((None, diagnostics)) => tracing::error!(
                     target: "wharf::reload",
                     "agent.yaml changed but is invalid; keeping the running configuration:\n{}",
                     diagnostics.render(false)
                 ),
+                Err(error) => {
+                    tracing::error!(target: "wharf::reload", "agent.yaml changed but could not be read: {error}");
+                }
             }
         }
     }

@@ -18,6 +18,7 @@ use std::{
 use tokio::{
     io::{AsyncReadExt, AsyncWrite},
     net::TcpStream,
+    runtime::{self, Handle},
 };
 
 /// Maximum size of the head of a response, in bytes.
@@ -30,6 +31,8 @@ const READ_BYTES: usize = 8 << 10;
 #[derive(Debug)]
 pub(super) struct PlainConnection {
     stream: TcpStream,
+    /// The runtime that was current when the connection was made. Its thread waits for the stream.
+    runtime: runtime::Id,
     /// Bytes that were read and not used.
     buffer: BytesMut,
     /// Remaining part of the body of the current response.
@@ -49,7 +52,18 @@ pub(super) enum SendError {
 
 impl PlainConnection {
     pub(super) fn new(stream: TcpStream) -> PlainConnection {
-        PlainConnection { stream, buffer: BytesMut::new(), framing: BodyFraming::Length(0), keeps_open: true }
+        PlainConnection {
+            stream,
+            runtime: Handle::current().id(),
+            buffer: BytesMut::new(),
+            framing: BodyFraming::Length(0),
+            keeps_open: true,
+        }
+    }
+
+    /// Returns whether the current runtime waits for the stream itself. Others are woken by its thread.
+    pub(super) fn is_of(&self, runtime: runtime::Id) -> bool {
+        self.runtime == runtime
     }
 
     /// Returns whether the connection can take a request: the last response has been read, and nothing came after it.

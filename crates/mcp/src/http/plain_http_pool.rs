@@ -23,6 +23,7 @@ use std::{
 };
 use tokio::{
     net::TcpStream,
+    runtime::Handle,
     task::yield_now,
     time::{self, Instant},
 };
@@ -180,9 +181,13 @@ impl PlainHttpPool {
         }
     }
 
-    /// Takes the most recently used idle connection, unless it has expired. Surplus connections stay unused and expire.
+    /// Takes the most recently used idle connection of the current runtime, unless it has expired. Surplus connections stay
+    /// unused and expire.
     fn take_idle(&self) -> Option<PlainConnection> {
-        let IdleConnection { connection, since } = self.idle().pop_back()?;
+        let runtime = Handle::current().id();
+        let mut idle = self.idle();
+        let index = idle.iter().rposition(|it| it.connection.is_of(runtime))?;
+        let IdleConnection { connection, since } = idle.remove(index)?;
         (since.elapsed() <= MAX_IDLE).then_some(connection)
     }
 

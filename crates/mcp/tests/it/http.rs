@@ -166,6 +166,26 @@ async fn calls_share_a_connection_until_the_server_closes_it() {
 }
 
 #[tokio::test]
+async fn each_runtime_uses_its_own_connections() {
+    let (fake, connected) =
+        connect(&format!("{MODERN}\nPOST tools/call: json {{\"id\":$id,\"result\":1}}")).await;
+    for _ in 0..2 {
+        let session = connected.session.clone();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let calling = tokio::task::spawn_blocking(move || {
+            runtime.block_on(async {
+                let request = || session.request(Request::call_tool("t", None));
+                (describe(request().await), describe(request().await))
+            })
+        });
+        assert_eq!(calling.await.unwrap(), ("1".to_owned(), "1".to_owned()));
+        assert_eq!(call(&connected).await, "1");
+    }
+    // One of this runtime, and one of each of the others.
+    assert_eq!(fake.connections(), 3);
+}
+
+#[tokio::test]
 async fn a_connection_that_closed_while_idle_is_replaced() {
     let (fake, connected) =
         connect(&format!("{MODERN}\nPOST tools/call: json {{\"id\":$id,\"result\":1}}")).await;

@@ -108,7 +108,7 @@ async fn serve(
         let following = follow(replica, runtime.handle(), api.clone(), &registry);
         let follower = api.clone();
         let exit = tokio::select! {
-            exit = api.serve(listener, shutdown) => exit,
+            exit = api.serve((listener, &app.placement), shutdown) => exit,
             () = following => Exit::InternalError,
             () = reload::follow(common, environment, &registry) => Exit::InternalError,
             () = plan_owner.run(&app, &runtime) => Exit::InternalError,

@@ -4,7 +4,7 @@
 
 use crate::{
     exit::Exit,
-    http_server::{ConnectionHandle, WebSocketUpgrade, accept, guard, serve_http},
+    http_server::{ConnectionHandle, ConnectionPlacement, WebSocketUpgrade, accept, guard, serve_http},
     wire_faults::{FaultyStream, WireFaults},
 };
 use bytes::Bytes;
@@ -83,7 +83,7 @@ pub(crate) async fn serve_port<H: Handler>(
                     }
                 }
             };
-            accept(listener, shutdown, move |stream, shutdown_signal| {
+            accept((listener, &ConnectionPlacement::current()), shutdown, move |stream, shutdown_signal| {
                 let stream = FaultyStream::new(stream, faults.clone());
                 serve_http(stream, shutdown_signal, respond.clone())
             })
@@ -94,7 +94,7 @@ pub(crate) async fn serve_port<H: Handler>(
             let respond = move |request: Request<Incoming>, connection_handle: &ConnectionHandle| {
                 ready(websocket(service.clone(), &guard, request, connection_handle))
             };
-            accept(listener, shutdown, move |stream, shutdown_signal| {
+            accept((listener, &ConnectionPlacement::current()), shutdown, move |stream, shutdown_signal| {
                 let stream = FaultyStream::new(stream, faults.clone());
                 serve_http(stream, shutdown_signal, respond.clone())
             })
