@@ -45,7 +45,7 @@ use serde_json::json;
 use std::{future::Future, ops::Deref, pin::Pin, sync::Arc, time::Duration};
 pub(crate) use task_ids::TaskIds;
 use task_questions::TaskQuestions;
-use tokio::{sync::watch, task::yield_now, time};
+use tokio::{sync::watch, time};
 pub(crate) use tool_mode::ToolMode;
 use wharf_mcp::{
     Raw, RpcError,
@@ -278,11 +278,7 @@ impl Gateway {
         };
         let record = self.handle.call(call).await;
         if let Some(journal) = &self.journal {
-            journal.record(&record, VIA).await;
-        }
-        // Calls that end together are answered together, so that a client with several wakes up once.
-        if self.handle.in_flight() > 0 {
-            yield_now().await;
+            journal.record_with_others(&record, VIA, &self.handle).await;
         }
         match (&record.outcome, record.result()) {
             (Outcome::Failed(fault), _) if fault.kind == FaultKind::Arguments => {

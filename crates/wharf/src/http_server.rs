@@ -157,14 +157,18 @@ pub(crate) async fn serve_http<F, S>(
         let stream = CheckedStream::new(stream, connection_handle.0.upgraded.clone());
         let connection = builder.serve_connection(TokioIo::new(stream), service).with_upgrades();
         let mut connection = pin!(connection);
+        let end_filter = WakeFilter::new();
+        let mut end = pin!(end_filter.filter(wait_for_end(&connection_handle, &mut shutdown_signal)));
         // A client that disconnects is not an error.
         tokio::select! {
             _ = connection.as_mut() => {}
-            () = connection_handle.0.closed.notified() => return,
-            _ = shutdown_signal.changed() => {
-                connection.as_mut().graceful_shutdown();
-                let _ = connection.await;
-            }
+            end = &mut end => match end {
+                ConnectionEnd::Closed => return,
+                ConnectionEnd::Shutdown => {
+                    connection.as_mut().graceful_shutdown();
+                    let _ = connection.await;
+                }
+            },
         }
     }
     if let Some(work) = connection_handle.take() {
@@ -172,6 +176,21 @@ pub(crate) async fn serve_http<F, S>(
             () = work => {}
             _ = shutdown_signal.changed() => {}
         }
+    }
+}
+
+/// Reason to end a connection.
+enum ConnectionEnd {
+    /// A handler closes it at once.
+    Closed,
+    /// The program stops.
+    Shutdown,
+}
+
+async fn wait_for_end(handle: &ConnectionHandle, shutdown_signal: &mut ShutdownSignal) -> ConnectionEnd {
+    tokio::select! {
+        () = handle.0.closed.notified() => ConnectionEnd::Closed,
+        _ = shutdown_signal.changed() => ConnectionEnd::Shutdown,
     }
 }
 

@@ -112,10 +112,20 @@ impl Journal {
     /// Records a call that came in `via` this interface, and returns once it is durable. Returns false if it could not
     /// be recorded; it then counts as lost.
     pub(crate) async fn record(&self, record: &CallRecord, via: &str) -> bool {
+        self.write(record, via, false).await
+    }
+
+    /// Records a call like [`Journal::record`]. While other calls are in flight it lets them end first: calls that end
+    /// together share one write, and are answered together, so that a client with several wakes up once.
+    pub(crate) async fn record_with_others(&self, record: &CallRecord, via: &str, handle: &Handle) -> bool {
+        self.write(record, via, handle.in_flight() > 0).await
+    }
+
+    async fn write(&self, record: &CallRecord, via: &str, has_others: bool) -> bool {
         self.metrics.count(record);
         self.stats.count(record);
         self.telemetry.record_call(record);
-        self.writer.record(call_row(record, via, self.record_limit)).await
+        self.writer.record(call_row(record, via, self.record_limit), has_others).await
     }
 
     /// Records calls whose caller has disconnected, until the runtime has shut down.

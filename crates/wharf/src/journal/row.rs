@@ -13,7 +13,7 @@ use wharf_store::CallRow;
 const MIN_WAIT: Duration = Duration::from_millis(1);
 
 /// Number of bytes that are recorded of a value over the limit.
-const TRUNCATED_BYTES: usize = 4 << 10;
+const TRUNCATED_BYTES: usize = 1 << 10;
 
 /// Texts that most rows share, so that they need no copy.
 static COMMON_TEXTS: LazyLock<Vec<Arc<str>>> = LazyLock::new(|| {

@@ -47,8 +47,18 @@ pub(super) struct Spool {
     active: SpoolFile,
     /// Number of calls that were spooled, and of those adopted.
     spooled: u64,
+    /// Calls that wait for the next write, which appends all of them.
+    staged: Vec<StagedCall>,
+    next_ticket: u64,
     /// Buffer for encoded calls.
     encoded: Vec<u8>,
+}
+
+/// A call that is not written yet. Its caller holds the ticket.
+#[derive(Debug)]
+struct StagedCall {
+    ticket: u64,
+    row: CallRow,
 }
 
 #[derive(Debug)]
@@ -68,7 +78,9 @@ impl Spool {
     pub(super) fn open(base: &Path) -> io::Result<Spool> {
         let full = SpoolFile::adopt_all(base)?;
         let active = SpoolFile::create(base)?;
-        let mut spool = Spool { base: base.to_owned(), full, active, spooled: 0, encoded: Vec::new() };
+        let (staged, encoded) = (Vec::new(), Vec::new());
+        let base = base.to_owned();
+        let mut spool = Spool { base, full, active, spooled: 0, staged, next_ticket: 0, encoded };
         spool.spooled = spool.rows() as u64;
         Ok(spool)
     }
@@ -95,32 +107,43 @@ impl Spool {
 
     /// Appends all of these calls or, on an error, none. After it returns, they survive a kill of this process.
     pub(super) fn append(&mut self, rows: Vec<CallRow>) -> io::Result<()> {
-        self.write(&rows)?;
+        self.encoded.clear();
+        rows.iter().for_each(|row| row.encode(&mut self.encoded));
+        self.write_encoded(rows.len())?;
         self.active.cached.extend(rows);
         Ok(())
     }
 
-    /// Appends one call, as [`Spool::append`] does. Returns the call if that fails.
-    pub(super) fn append_one(&mut self, row: CallRow) -> Option<CallRow> {
-        if self.write(std::slice::from_ref(&row)).is_err() {
-            return Some(row);
+    /// Adds a call to the next write, and returns the ticket for [`Spool::commit`].
+    pub(super) fn stage(&mut self, row: CallRow) -> u64 {
+        self.next_ticket += 1;
+        self.staged.push(StagedCall { ticket: self.next_ticket, row });
+        self.next_ticket
+    }
+
+    /// Writes all staged calls, unless another caller has written this one. Returns the call if that fails. After it
+    /// returns `None`, the call survives a kill of this process.
+    pub(super) fn commit(&mut self, ticket: u64) -> Option<CallRow> {
+        let index = self.staged.iter().position(|it| it.ticket == ticket)?;
+        self.encoded.clear();
+        self.staged.iter().for_each(|it| it.row.encode(&mut self.encoded));
+        if self.write_encoded(self.staged.len()).is_err() {
+            return Some(self.staged.remove(index).row);
         }
-        self.active.cached.push(row);
+        self.active.cached.extend(self.staged.drain(..).map(|it| it.row));
         None
     }
 
-    /// Writes calls to the active file and counts them.
-    fn write(&mut self, rows: &[CallRow]) -> io::Result<()> {
-        self.encoded.clear();
-        rows.iter().for_each(|row| row.encode(&mut self.encoded));
+    /// Writes the encoded calls to the active file and counts them.
+    fn write_encoded(&mut self, rows: usize) -> io::Result<()> {
         if self.bytes() + self.encoded.len() as u64 > MAX_SPOOL_BYTES {
             return Err(io::Error::other("the spool is full, and the database does not accept its calls"));
         }
         if self.active.bytes >= MAX_FILE_BYTES {
             self.rotate()?;
         }
-        self.active.write(&self.encoded, rows.len())?;
-        self.spooled += rows.len() as u64;
+        self.active.write(&self.encoded, rows)?;
+        self.spooled += rows as u64;
         self.encoded.shrink_to(MAX_ENCODED_BYTES);
         Ok(())
     }
@@ -276,6 +299,34 @@ mod tests {
         assert_eq!((spool.read_oldest()?, spool.rows()), (vec![call("one"), call("two")], 3));
         spool.remove_oldest()?;
         assert_eq!((spool.read_oldest()?, spool.rows()), (vec![call("three")], 1));
+        Ok(())
+    }
+
+    #[test]
+    fn staged_calls_are_written_together() -> Tried {
+        let folder = tempfile::tempdir()?;
+        let mut spool = Spool::open(&folder.path().join("wharf.db"))?;
+        let (one, two) = (spool.stage(call("one")), spool.stage(call("two")));
+        assert_eq!((spool.rows(), spool.spooled()), (0, 0));
+        assert_eq!(spool.commit(two), None);
+        assert_eq!((spool.rows(), spool.spooled()), (2, 2));
+        assert_eq!((spool.commit(one), spool.rows()), (None, 2), "it is written");
+        assert_eq!(spool.read_oldest()?, [call("one"), call("two")]);
+        Ok(())
+    }
+
+    #[test]
+    fn each_caller_gets_back_its_own_call_if_the_spool_is_full() -> Tried {
+        let folder = tempfile::tempdir()?;
+        let mut spool = Spool::open(&folder.path().join("wharf.db"))?;
+        let (one, two) = (spool.stage(call("one")), spool.stage(call("two")));
+        spool.active.bytes = MAX_SPOOL_BYTES;
+        assert_eq!(spool.commit(one), Some(call("one")));
+        assert_eq!(spool.commit(two), Some(call("two")));
+        spool.active.bytes = 0;
+        let three = spool.stage(call("three"));
+        assert_eq!(spool.commit(three), None);
+        assert_eq!(spool.read_oldest()?, [call("three")]);
         Ok(())
     }
 

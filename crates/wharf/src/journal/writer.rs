@@ -1,9 +1,9 @@
 //! The journal writer: one task that records calls for both engines.
 //!
 //! On PostgreSQL, which other replicas read, a call is inserted before it is answered. Calls that end at about the same
-//! time share one insertion. On SQLite the task of the caller appends the call to the spool before it answers, and the
-//! writer inserts it together with others a moment later, because one insertion for each call costs several times as
-//! much, and waking the writer and waiting for it more than the append.
+//! time share one insertion. On SQLite the task of the caller appends the call to the spool before it answers, with others
+//! that end at about the same time, and the writer inserts it together with more of them a moment later, because one
+//! insertion for each call costs several times as much, and waking the writer and waiting for it more than the append.
 //!
 //! Calls that PostgreSQL does not accept in time go to the spool too. From then on all calls go through the spool, in
 //! order, until the database has accepted everything, so that no caller waits for it to recover.
@@ -60,6 +60,7 @@ struct DirectSpool {
     spool: Arc<SharedSpool>,
     /// Wakes the writer when the active file has its first call.
     begun: Arc<Notify>,
+    status: Arc<DatabaseStatus>,
 }
 
 #[derive(Debug)]
@@ -83,18 +84,19 @@ impl JournalWriter {
         let spools_first = !store.is_shared();
         let begun = Arc::<Notify>::default();
         let direct = replay.shared().filter(|_| spools_first);
-        let direct = direct.map(|spool| DirectSpool { spool, begun: begun.clone() });
+        let direct = direct.map(|spool| DirectSpool { spool, begun: begun.clone(), status: status.clone() });
         let task =
             WriterTask { store, replay, status: status.clone(), spools_first, flushes: Vec::new(), begun };
         task.publish_waiting();
         Ok((JournalWriter { requests, flushes, status, direct }, task.run(requested, flushed)))
     }
 
-    /// Records a call and returns whether it is durable: whether it survives a kill of this process.
-    pub(super) async fn record(&self, row: CallRow) -> bool {
+    /// Records a call and returns whether it is durable: whether it survives a kill of this process. If others end at
+    /// about the same time, they share the write.
+    pub(super) async fn record(&self, row: CallRow, has_others: bool) -> bool {
         let is_well = !self.status.is_away() && !self.status.is_full();
         let row = match &self.direct {
-            Some(direct) if is_well => direct.append(row),
+            Some(direct) if is_well => direct.append(row, has_others).await,
             _ => Some(row),
         };
         let Some(row) = row else { return true };
@@ -116,18 +118,51 @@ impl JournalWriter {
 impl DirectSpool {
     /// Appends a call. Returns it if the writer has to decide: the database is far behind, or the spool does not accept
     /// it.
-    fn append(&self, row: CallRow) -> Option<CallRow> {
-        let mut spool = self.spool.lock();
-        if spool.bytes() >= MAX_BEHIND_BYTES {
-            return Some(row);
+    async fn append(&self, row: CallRow, has_others: bool) -> Option<CallRow> {
+        let staged = {
+            let mut spool = self.spool.lock();
+            if spool.bytes() >= MAX_BEHIND_BYTES {
+                return Some(row);
+            }
+            StagedTicket { direct: self, ticket: Some(spool.stage(row)) }
+        };
+        if has_others {
+            yield_now().await;
         }
+        staged.commit()
+    }
+
+    fn commit(&self, ticket: u64) -> Option<CallRow> {
+        let mut spool = self.spool.lock();
         let was_empty = spool.rows() == 0;
-        let rejected = spool.append_one(row);
+        let rejected = spool.commit(ticket);
+        let has_begun = was_empty && spool.rows() > 0;
         drop(spool);
-        if was_empty && rejected.is_none() {
+        if has_begun {
             self.begun.notify_one();
         }
         rejected
+    }
+}
+
+/// A call that waits for a write. Dropping the ticket writes it, because the call was made even if its caller has
+/// disconnected.
+struct StagedTicket<'a> {
+    direct: &'a DirectSpool,
+    ticket: Option<u64>,
+}
+
+impl StagedTicket<'_> {
+    fn commit(mut self) -> Option<CallRow> {
+        self.ticket.take().and_then(|ticket| self.direct.commit(ticket))
+    }
+}
+
+impl Drop for StagedTicket<'_> {
+    fn drop(&mut self) {
+        if self.ticket.take().and_then(|ticket| self.direct.commit(ticket)).is_some() {
+            self.direct.status.lose(1, &"the spool does not accept a call whose caller has disconnected");
+        }
     }
 }
 

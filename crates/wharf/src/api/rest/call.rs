@@ -99,7 +99,7 @@ fn id_problem(error: ReserveError, id: Option<&str>) -> Problem {
 impl CompletedCall {
     /// Records a call in the journal.
     pub(super) async fn record(shared: &ApiState, record: Arc<CallRecord>) -> CompletedCall {
-        let is_recorded = shared.journal.record(&record, "rest").await;
+        let is_recorded = shared.journal.record_with_others(&record, "rest", &shared.handle).await;
         CompletedCall { record, is_recorded }
     }
 }

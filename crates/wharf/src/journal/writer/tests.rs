@@ -34,11 +34,13 @@ async fn no_call_waits_for_a_database_that_is_stuck() {
     let mut other = SqliteConnectOptions::new().filename(&path).connect().await.expect("a connection");
     other.execute("BEGIN IMMEDIATE").await.expect("the write lock");
     let calling = async {
-        assert!(writer.record(call("large", usize::try_from(MAX_BEHIND_BYTES).expect("a size"))).await);
+        assert!(
+            writer.record(call("large", usize::try_from(MAX_BEHIND_BYTES).expect("a size")), false).await
+        );
         until(|| status.is_away()).await;
         let begun = Instant::now();
         for name in ["one", "two", "three", "four"] {
-            assert!(writer.record(call(name, 10)).await);
+            assert!(writer.record(call(name, 10), false).await);
             writer.flush().await;
         }
         assert!(begun.elapsed() < 2 * FLUSH_TIMEOUT, "they waited {:?}", begun.elapsed());
@@ -52,6 +54,23 @@ async fn no_call_waits_for_a_database_that_is_stuck() {
     };
     let both = async { tokio::join!(calling, task) };
     timeout(TEST_TIMEOUT, both).await.expect("an end");
+}
+
+/// A client disconnects while its call waits for others to share the write.
+#[tokio::test]
+async fn a_call_whose_caller_has_disconnected_is_written() {
+    let folder = TempDir::new().expect("a folder");
+    let (store, path) = open(&folder).await;
+    let (writer, task) = JournalWriter::open(store.clone(), Some(&path), Arc::default()).expect("a journal");
+    let mut recording = Box::pin(writer.record(call("one", 1), true));
+    assert!(futures_util::poll!(&mut recording).is_pending());
+    let rows = || writer.direct.as_ref().expect("a spool").spool.lock().rows();
+    assert_eq!(rows(), 0);
+    drop(recording);
+    assert_eq!(rows(), 1);
+    drop(writer);
+    timeout(TEST_TIMEOUT, task).await.expect("an end");
+    assert!(store.call("one").await.expect("it is read").is_some());
 }
 
 /// Calls go to the spool while the database is away. Without a spool they are lost and reported as lost.
@@ -76,11 +95,11 @@ async fn calls_that_can_be_neither_inserted_nor_spooled_are_counted_as_lost() {
         };
         let calling = async {
             status.set_away(true);
-            assert_eq!(writer.record(call("one", 1)).await, lost == 0);
+            assert_eq!(writer.record(call("one", 1), false).await, lost == 0);
             assert_eq!((status.waiting(), status.lost()), (1 - lost, lost));
             assert_eq!(status.is_full(), lost > 0);
             status.set_away(false);
-            assert!(writer.record(call("two", 1)).await);
+            assert!(writer.record(call("two", 1), false).await);
             drop(writer);
         };
         tokio::join!(calling, task.run(requested, flushed));
