@@ -4,7 +4,7 @@ use crate::{
     command_line::CommandLine,
     drive::{Client, Target},
     machine::Gateway,
-    post::Address,
+    post::{Address, HttpConnection},
 };
 use bytes::Bytes;
 use rustix::process::{Pid, Signal, kill_process};
@@ -28,6 +28,9 @@ const START_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Bearer token for our gateway in a measurement.
 const TOKEN: &str = "a-token-for-measuring-only";
+
+/// Path of the API that registers servers.
+const SOURCES_PATH: &str = "/api/v1/sources";
 
 const LIST: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}"#;
 
@@ -79,6 +82,8 @@ pub(crate) struct RunningGateway {
     pub(crate) target: Target,
     /// Time from the start to the first tool list.
     pub(crate) started: Duration,
+    /// URL of its server, if that is reached over HTTP.
+    upstream: String,
     gateway: Child,
     _server: Option<Child>,
     _folder: TempDir,
@@ -157,8 +162,9 @@ impl Programs {
             tool: if kind == GatewayKind::Rival { "up/{}" } else { "{}" }.to_owned(),
             gateway: gateway.id().map(Gateway),
         };
+        let started = Duration::ZERO;
         let mut running =
-            RunningGateway { target, started: Duration::ZERO, gateway, _server: server, _folder: folder };
+            RunningGateway { target, started, upstream, gateway, _server: server, _folder: folder };
         running.wait_for_tools().await?;
         running.started = started_at.elapsed();
         Ok(running)
@@ -283,6 +289,24 @@ impl RunningGateway {
             Some(_) => Ok(()),
             None => Err(format!("{} {}", answer.status, String::from_utf8_lossy(&answer.body))),
         }
+    }
+
+    /// Registers the server this many more times.
+    pub(crate) async fn register_sources(&self, count: usize) -> Result<(), String> {
+        let mut api =
+            HttpConnection::to(&Address { path: SOURCES_PATH.to_owned(), ..self.target.address.clone() });
+        let headers: Vec<_> = self.target.bearer.iter().map(|it| ("authorization", it)).collect();
+        for number in 0..count {
+            let (name, url) = (format!("more{number}"), &self.upstream);
+            let source = format!(
+                r#"{{"name":"{name}","description":"echo","type":"mcp","server":"{name}","transport":"http","url":"{url}"}}"#
+            );
+            let answer = api.post(&headers, source.into()).await?;
+            if answer.status != 201 {
+                return Err(format!("{} {}", answer.status, String::from_utf8_lossy(&answer.body)));
+            }
+        }
+        Ok(())
     }
 
     /// Stops the gateway with SIGTERM.

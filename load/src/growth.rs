@@ -14,8 +14,9 @@ use tokio::time;
 const MANY_TOOLS: usize = 10_000;
 /// Number of servers that offer these tools, because one server may offer at most 5,000.
 const SOURCES_OF_MANY_TOOLS: usize = 2;
-/// An agent file has at most 50.
-const MANY_SOURCES: usize = 50;
+/// Number of servers in the agent file, which may have at most 50, and with those registered.
+const SOURCES_IN_FILE: usize = 50;
+const MANY_SOURCES: usize = 200;
 const MANY_SESSIONS: usize = 9_900;
 const MANY_CALLS: usize = 200_000;
 
@@ -28,6 +29,9 @@ const CLIENTS: usize = 16;
 /// The load that fills the journal, and how long it is applied at a time.
 const FILLING_CLIENTS: usize = 64;
 const FILLING_TIME: Duration = Duration::from_secs(2);
+
+/// Idle time after many calls.
+const DRAIN_TIME: Duration = Duration::from_secs(5);
 
 /// Idle time before memory is measured.
 const SETTLE_TIME: Duration = Duration::from_millis(500);
@@ -72,7 +76,8 @@ pub(crate) async fn measure(programs: &Programs, rounds: usize, time: Duration) 
     growth.long_list = drive(&Arc::new(pair[1].target.clone()), &load).await?;
     stop(pair).await;
 
-    let pair = [start(small).await?, start(UpstreamServer { sources: MANY_SOURCES, ..small }).await?];
+    let pair = [start(small).await?, start(UpstreamServer { sources: SOURCES_IN_FILE, ..small }).await?];
+    pair[1].register_sources(MANY_SOURCES - SOURCES_IN_FILE).await?;
     growth.rows.push(compare(("servers", 1, MANY_SOURCES), &pair, rounds).await?);
     stop(pair).await;
 
@@ -86,6 +91,8 @@ pub(crate) async fn measure(programs: &Programs, rounds: usize, time: Duration) 
 
     let pair = [start(small).await?, start(small).await?];
     let calls = make_calls(&pair[1]).await?;
+    // Until they are in the database, and the disk has them.
+    time::sleep(DRAIN_TIME).await;
     growth.rows.push(compare(("calls in the journal", 0, calls), &pair, rounds).await?);
     stop(pair).await;
     Ok(growth)

@@ -12,6 +12,7 @@ mod echo;
 mod gateways;
 mod growth;
 mod machine;
+mod mixed;
 mod page;
 mod post;
 mod probe;

@@ -5,6 +5,7 @@ use crate::{
     gateways::{GatewayKind, UpstreamTransport},
     growth::{Growth, GrowthRow},
     machine,
+    mixed::MixedRow,
     table::{GatewayResult, LOADS, Measurements},
 };
 use std::fmt::Write as _;
@@ -35,6 +36,7 @@ pub(crate) fn page(measurements: &Measurements) -> String {
     }
     lists(&mut page, measurements);
     footprints(&mut page, measurements);
+    mixed(&mut page, measurements);
     page.push_str(&growth(&measurements.growth));
     page
 }
@@ -85,6 +87,28 @@ fn footprints(page: &mut String, measurements: &Measurements) {
             display_name(*kind),
             what.idle_mib,
             what.sessions_mib
+        );
+    }
+}
+
+/// Formats how long small calls take beside large results.
+fn mixed(page: &mut String, measurements: &Measurements) {
+    page.push_str(
+        "\n## Small calls beside large results\n\nOne client with calls of 100 B, alone and while 16 others receive \
+         1 MiB with each call, over HTTP.\n\n\
+         | gateway | median µs alone | beside | p99 µs alone | beside | ratio of p99 |\n\
+         | --- | ---: | ---: | ---: | ---: | ---: |\n",
+    );
+    for MixedRow { kind, alone, beside } in &measurements.mixed {
+        let _ = writeln!(
+            page,
+            "| {} | {:.0} | {:.0} | {:.0} | {:.0} | {:.1} |",
+            display_name(*kind),
+            alone.median,
+            beside.median,
+            alone.p99,
+            beside.p99,
+            beside.p99 / alone.p99
         );
     }
 }

@@ -7,6 +7,7 @@ use crate::{
     gateways::{GatewayKind, Programs, RunningGateway, UpstreamServer, UpstreamTransport},
     growth::{self, Growth},
     machine::Gateway,
+    mixed::{self, MixedRow},
     page,
 };
 use std::{fs, sync::Arc, time::Duration};
@@ -42,6 +43,8 @@ pub(crate) struct Measurements {
     pub(crate) calls: Vec<GatewayResult<Vec<Measurement>>>,
     pub(crate) lists: Vec<GatewayResult<(RequestKind, Measurement)>>,
     pub(crate) footprints: Vec<GatewayResult<Footprint>>,
+    /// Small calls beside large results.
+    pub(crate) mixed: Vec<MixedRow>,
     pub(crate) growth: Growth,
 }
 
@@ -69,6 +72,7 @@ pub(crate) async fn measure(command_line: &CommandLine) -> Result<(), String> {
     measurements.calls = calls(&programs, rounds, seconds).await?;
     measurements.lists = lists(&programs, rounds, seconds).await?;
     measurements.footprints = footprints(&programs).await?;
+    measurements.mixed = mixed::measure(&programs, rounds, seconds).await?;
     measurements.growth = growth::measure(&programs, rounds, seconds).await?;
     let text = page::page(&measurements);
     match command_line.text("page") {
