@@ -1,7 +1,7 @@
 //! Decides about calls: the rules, the hints of a tool, and what the model has seen.
 
 use crate::tool_facts::ToolFacts;
-use wharf_config::{ApprovalRules, Decision, Glob, OperatorRules};
+use wharf_config::{ApprovalRules, Decision, FilePosition, Glob, OperatorRules};
 use wharf_runtime::catalog::ToolEntry;
 
 const AFTER_UNTRUSTED: &str = "it may write, and the model has seen content of an open-world server";
@@ -28,20 +28,22 @@ pub(crate) struct PolicyDecision {
     pub(crate) decision: Decision,
     /// The rule, hint or default that decided.
     pub(crate) why: String,
+    /// Line of the rule that decided, if a file has it.
+    pub(crate) at: Option<FilePosition>,
 }
 
 impl RunRules {
     /// Returns the rule that denies a tool, if any. Such a tool is not offered either.
-    pub(crate) fn denying_rule(&self, tool_id: &str) -> Option<&str> {
+    pub(crate) fn denying_rule(&self, tool_id: &str) -> Option<&Glob> {
         let rules = self.deny.iter().chain(&self.configured.deny).chain(&self.operator.deny);
-        rules.into_iter().find(|it| it.matches(tool_id)).map(Glob::as_str)
+        rules.into_iter().find(|it| it.matches(tool_id))
     }
 
     /// Decides about a call: the stricter decision of the operator's rules and all others. `has_seen_untrusted` says
     /// whether the model has seen a result of an open-world source.
     pub(crate) fn decide(&self, tool: &ToolFacts, has_seen_untrusted: bool) -> PolicyDecision {
         if let Some(rule) = self.denying_rule(&tool.id) {
-            return decided(Decision::Deny, format!("the rule '{rule}' denies it"));
+            return decided_by(rule, Decision::Deny, |it| format!("the rule '{it}' denies it"));
         }
         let own = self.decide_for_user(tool, has_seen_untrusted);
         match self.decide_for_operator(tool, has_seen_untrusted) {
@@ -50,10 +52,11 @@ impl RunRules {
         }
     }
 
-    /// Returns the decision about a call of a model that has seen no results yet, and its reason.
-    pub fn explain(&self, tool: &ToolEntry) -> (Decision, String) {
-        let PolicyDecision { decision, why } = self.decide(&ToolFacts::of(tool), false);
-        (decision, why)
+    /// Returns the decision about a call of a model that has seen no results yet, its reason, and the line of the rule
+    /// that decided.
+    pub fn explain(&self, tool: &ToolEntry) -> (Decision, String, Option<FilePosition>) {
+        let PolicyDecision { decision, why, at } = self.decide(&ToolFacts::of(tool), false);
+        (decision, why, at)
     }
 
     /// Decides by the rules of the user and of agent.yaml.
@@ -63,13 +66,13 @@ impl RunRules {
             return decided(Decision::Allow, "the user allowed all calls".to_owned());
         }
         if let Some(rule) = find_rule(&self.allow, tool) {
-            return decided(Decision::Allow, format!("the user allowed '{rule}'"));
+            return decided_by(rule, Decision::Allow, |it| format!("the user allowed '{it}'"));
         }
         if let Some(rule) = find_rule(ask, tool) {
-            return decided(Decision::Ask, format!("the rule '{rule}' asks"));
+            return decided_by(rule, Decision::Ask, |it| format!("the rule '{it}' asks"));
         }
         if let Some(rule) = find_rule(allow, tool) {
-            return decided(Decision::Allow, format!("the rule '{rule}' allows it"));
+            return decided_by(rule, Decision::Allow, |it| format!("the rule '{it}' allows it"));
         }
         if tool.is_trusted && tool.is_read_only {
             return decided(Decision::Allow, "its server declares it read-only".to_owned());
@@ -92,10 +95,11 @@ impl RunRules {
     fn decide_for_operator(&self, tool: &ToolFacts, has_seen_untrusted: bool) -> Option<PolicyDecision> {
         let OperatorRules { default, allow, ask, deny: _, after_untrusted } = &self.operator;
         if let Some(rule) = find_rule(ask, tool) {
-            return Some(decided(Decision::Ask, format!("the rule '{rule}' of wharf.toml asks")));
+            return Some(decided_by(rule, Decision::Ask, |it| format!("the rule '{it}' of wharf.toml asks")));
         }
         if let Some(rule) = find_rule(allow, tool) {
-            return Some(decided(Decision::Allow, format!("the rule '{rule}' of wharf.toml allows it")));
+            let why = |it: &str| format!("the rule '{it}' of wharf.toml allows it");
+            return Some(decided_by(rule, Decision::Allow, why));
         }
         if *after_untrusted == Some(Decision::Ask) && has_seen_untrusted && tool.may_write() {
             return Some(decided(Decision::Ask, AFTER_UNTRUSTED.to_owned()));
@@ -107,12 +111,16 @@ impl RunRules {
     }
 }
 
-fn find_rule<'a>(rules: &'a [Glob], tool: &ToolFacts) -> Option<&'a str> {
-    rules.iter().find(|it| it.matches(&tool.id)).map(Glob::as_str)
+fn find_rule<'a>(rules: &'a [Glob], tool: &ToolFacts) -> Option<&'a Glob> {
+    rules.iter().find(|it| it.matches(&tool.id))
+}
+
+fn decided_by(rule: &Glob, decision: Decision, why: impl FnOnce(&str) -> String) -> PolicyDecision {
+    PolicyDecision { at: rule.at().cloned(), ..decided(decision, why(rule.as_str())) }
 }
 
 fn decided(decision: Decision, why: String) -> PolicyDecision {
-    PolicyDecision { decision, why }
+    PolicyDecision { decision, why, at: None }
 }
 
 #[cfg(test)]

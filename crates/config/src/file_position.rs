@@ -21,6 +21,8 @@ impl PartialEq for FilePosition {
     }
 }
 
+impl Eq for FilePosition {}
+
 impl fmt::Display for FilePosition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}:{}", self.file, self.line, self.column)

@@ -1,31 +1,55 @@
 //! Matches names against patterns in which `*` matches any run of characters and `?` matches one.
 
-use crate::masked_string::MaskedString;
-use std::str::Chars;
+use crate::{file_position::FilePosition, masked_string::MaskedString};
+use std::{str::Chars, sync::Arc};
 
 /// A pattern over names, for example of tools or environment variables.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Glob(MaskedString);
+///
+/// Two globs with the same pattern are equal, wherever they are written.
+#[derive(Clone, Debug)]
+pub struct Glob {
+    pattern: MaskedString,
+    /// Line of a configuration file, if known.
+    at: Option<Arc<FilePosition>>,
+}
+
+impl PartialEq for Glob {
+    fn eq(&self, other: &Glob) -> bool {
+        self.pattern == other.pattern
+    }
+}
+
+impl Eq for Glob {}
 
 impl Glob {
     /// Creates a glob. Every string is valid.
     pub fn new(pattern: impl Into<String>) -> Glob {
-        Glob(MaskedString::plain(pattern))
+        Glob::of(MaskedString::plain(pattern))
     }
 
     /// Creates a glob that may contain a secret from a variable. Only its shown form is printed.
     pub(crate) fn of(pattern: MaskedString) -> Glob {
-        Glob(pattern)
+        Glob { pattern, at: None }
+    }
+
+    /// Adds the line of the configuration file that has the pattern.
+    pub(crate) fn written_at(self, at: FilePosition) -> Glob {
+        Glob { at: Some(Arc::new(at)), ..self }
     }
 
     /// Returns the pattern.
     pub fn as_str(&self) -> &str {
-        self.0.expose()
+        self.pattern.expose()
+    }
+
+    /// Returns the line of the configuration file that has the pattern, if known.
+    pub fn at(&self) -> Option<&FilePosition> {
+        self.at.as_deref()
     }
 
     /// Returns whether the pattern matches all of `name`.
     pub fn matches(&self, name: &str) -> bool {
-        matches(self.0.expose(), name)
+        matches(self.pattern.expose(), name)
     }
 }
 

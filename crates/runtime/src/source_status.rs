@@ -178,6 +178,8 @@ pub struct SourceStatus {
     pub instructions: Option<Arc<str>>,
     /// Fault of the last failed connect attempt.
     pub fault: Option<Arc<Fault>>,
+    /// Time since which every connect attempt has failed.
+    pub failed_at: Option<SystemTime>,
     /// The package or image being downloaded for the source, if any.
     pub downloading: Option<String>,
     /// Number of sessions so far.

@@ -93,7 +93,7 @@ impl StatusPublisher {
             status.server = terms.server.as_ref().map(Raw::detached);
             status.instructions = terms.instructions.as_deref().map(Arc::from);
             status.last_seen = Some(SystemTime::now());
-            status.fault = None;
+            (status.fault, status.failed_at) = (None, None);
             status.exit = None;
             status.sessions += 1;
         });
@@ -106,6 +106,7 @@ impl StatusPublisher {
             status.pid = None;
             status.exit = fault.exit;
             status.fault = Some(fault.clone());
+            status.failed_at = status.failed_at.or_else(|| Some(SystemTime::now()));
         });
     }
 

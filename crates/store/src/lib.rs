@@ -53,4 +53,4 @@ pub use sources::SourceRow;
 pub use store::Store;
 pub use todos::{Bounds, FoundTodos, NewTodo, Status, Todo, TodoChange, TodoFilter, TodosVersion};
 pub use tool_definitions::{DefinitionRow, EditionRow, ToolDates};
-pub use tools::{InventoryChange, ListedTool, ToolRow};
+pub use tools::{InventoryChange, ListedTool, ToolRow, ToolSwitch};

@@ -25,6 +25,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0021_call_details.sql"),
     include_str!("../migrations/0022_tool_definitions.sql"),
     include_str!("../migrations/0035_results.sql"),
+    include_str!("../migrations/0036_tool_history.sql"),
 ];
 
 const CREATE_VERSIONS: &str = "CREATE TABLE IF NOT EXISTS wharf_schema (version BIGINT PRIMARY KEY)";

@@ -8,8 +8,8 @@ use crate::{
 };
 use std::collections::HashMap;
 
-const COLUMNS: &str =
-    "source, wire_name, definition, definition_hash, status, enabled, reason, first_seen, last_seen";
+const COLUMNS: &str = "source, wire_name, definition, definition_hash, status, enabled, reason, first_seen, last_seen, \
+    disabled_by, disabled_at, vanished_at";
 
 /// One tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,6 +32,12 @@ pub struct ToolRow {
     pub first_seen: i64,
     /// Time of the last listing that differed from the one before it.
     pub last_seen: i64,
+    /// The principal that disabled it.
+    pub disabled_by: Option<String>,
+    /// Time at which it was disabled.
+    pub disabled_at: Option<i64>,
+    /// Time of the first listing without it, while it is deprecated.
+    pub vanished_at: Option<i64>,
 }
 
 plain_row!(ToolRow {
@@ -44,6 +50,9 @@ plain_row!(ToolRow {
     reason,
     first_seen,
     last_seen,
+    disabled_by,
+    disabled_at,
+    vanished_at,
 });
 
 /// A tool as its source lists it.
@@ -55,6 +64,15 @@ pub struct ListedTool {
     pub definition: String,
     /// Hash of the definition.
     pub definition_hash: String,
+}
+
+/// Decision of an operator to disable a tool.
+#[derive(Clone, Debug, Default)]
+pub struct ToolSwitch {
+    /// The operator.
+    pub principal: String,
+    /// The reason, if there is one.
+    pub reason: Option<String>,
 }
 
 /// Differences between a stored tool list and a new one.
@@ -117,25 +135,26 @@ impl Store {
             return Ok(change);
         }
         let now = clock::now();
-        let mut statements: Vec<Statement> =
-            vec![Statement::new("UPDATE tools SET status = 'deprecated' WHERE source = ").value(source)];
+        let deprecate = "UPDATE tools SET status = 'deprecated', vanished_at = coalesce(vanished_at, CAST(";
+        let deprecate =
+            Statement::new(deprecate).value(now).sql(" AS BIGINT)) WHERE source = ").value(source);
+        let mut statements = vec![deprecate];
         statements.extend(listed.iter().map(|tool| upsert(source, tool, now)));
         statements.extend(new_editions(&before, listed, now).iter().flat_map(|it| add_edition(source, it)));
         let _: Vec<AnyRow> = self.write(statements).await?;
         Ok(change)
     }
 
-    /// Enables or disables a tool. Works even if the tool has never been stored.
-    pub async fn enable_tool(
+    /// Enables a tool, or disables it if `off` is set. Works even if the tool has never been stored.
+    pub async fn switch_tool(
         &self,
         source: &str,
         tool: &ListedTool,
-        enabled: bool,
-        reason: Option<&str>,
+        off: Option<&ToolSwitch>,
     ) -> Result<(), StoreError> {
-        let statement = insert(source, tool, enabled, reason, clock::now());
-        let statement = statement.sql(
-            ") ON CONFLICT (source, wire_name) DO UPDATE SET enabled = excluded.enabled, reason = excluded.reason",
+        let statement = insert(source, tool, off, clock::now()).sql(
+            ") ON CONFLICT (source, wire_name) DO UPDATE SET enabled = excluded.enabled, reason = excluded.reason, \
+             disabled_by = excluded.disabled_by, disabled_at = excluded.disabled_at",
         );
         let _: Vec<AnyRow> = self.write_and_notify(&Change::Tools, vec![statement]).await?;
         Ok(())
@@ -161,14 +180,15 @@ fn select() -> Statement {
 }
 
 fn upsert(source: &str, tool: &ListedTool, now: i64) -> Statement {
-    insert(source, tool, true, None, now).sql(
+    insert(source, tool, None, now).sql(
         ") ON CONFLICT (source, wire_name) DO UPDATE SET definition = excluded.definition, \
-         definition_hash = excluded.definition_hash, status = 'active', last_seen = excluded.last_seen",
+         definition_hash = excluded.definition_hash, status = 'active', last_seen = excluded.last_seen, \
+         vanished_at = NULL",
     )
 }
 
 /// Builds an `INSERT` of one row up to the closing bracket, so that the caller can append a conflict clause.
-fn insert(source: &str, tool: &ListedTool, enabled: bool, reason: Option<&str>, now: i64) -> Statement {
+fn insert(source: &str, tool: &ListedTool, off: Option<&ToolSwitch>, now: i64) -> Statement {
     let ListedTool { wire_name, definition, definition_hash } = tool;
     let statement = Statement::new("INSERT INTO tools (").sql(COLUMNS).sql(") VALUES (");
     statement.values([
@@ -177,9 +197,12 @@ fn insert(source: &str, tool: &ListedTool, enabled: bool, reason: Option<&str>, 
         definition.as_str().into(),
         definition_hash.as_str().into(),
         "active".into(),
-        enabled.into(),
-        reason.into(),
+        off.is_none().into(),
+        off.and_then(|it| it.reason.as_deref()).into(),
         now.into(),
         now.into(),
+        off.map(|it| it.principal.as_str()).into(),
+        off.map(|_| now).into(),
+        None::<i64>.into(),
     ])
 }

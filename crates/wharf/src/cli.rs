@@ -18,7 +18,7 @@ pub(crate) use mock::{ExhaustedAnswer, MockArgs};
 pub(crate) use run::{AgentArgs, ChatArgs, RunArgs};
 use std::{ffi::OsString, path::PathBuf};
 pub(crate) use test::TestArgs;
-pub(crate) use why::{Verdict, WhyArgs};
+pub(crate) use why::{Verdict, WhyArgs, WhyAudience};
 
 /// The agent file that is read if none is named.
 pub(crate) const DEFAULT_AGENT_FILE: &str = "agent.yaml";

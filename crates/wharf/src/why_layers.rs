@@ -24,8 +24,8 @@ pub(crate) fn role_layer(principal: &str, role: Role) -> ToolLayer {
 
 /// Returns the layer that says whether a call of the model needs approval.
 pub(crate) fn ask_layer(rules: &RunRules, tool: &ToolEntry) -> ToolLayer {
-    let (decision, why) = rules.explain(tool);
-    match decision {
+    let (decision, why, at) = rules.explain(tool);
+    let decided = match decision {
         Decision::Allow => layer("ask", format!("a call needs no approval: {why}")),
         Decision::Ask => {
             ToolLayer { code: Some("asked"), ..layer("ask", format!("a call needs approval: {why}")) }
@@ -36,7 +36,8 @@ pub(crate) fn ask_layer(rules: &RunRules, tool: &ToolEntry) -> ToolLayer {
             hint: Some("change `approval` in agent.yaml, or `[agent.approval]` in wharf.toml".to_owned()),
             ..layer("ask", format!("a call of the model is denied: {why}"))
         },
-    }
+    };
+    ToolLayer { at: at.map(|it| it.to_string()), ..decided }
 }
 
 /// Returns the layer that says whether the gateway takes another call.

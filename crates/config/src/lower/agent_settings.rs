@@ -7,8 +7,10 @@ use crate::{
     },
     diagnostic::Diagnostics,
     env::Env,
+    file_position::FilePosition,
     glob::Glob,
     node::{Node, Pair, Value},
+    place::{Lines, PlacedString},
     raw::{Field, RawApproval, RawContext, RawLimits},
     read::{MAX_TIMEOUT_SECONDS, Reader},
 };
@@ -101,10 +103,16 @@ pub(crate) fn read_rules(field: Option<Field>, prefix: &str, diagnostics: &mut D
         return OperatorRules::default();
     };
     let RawApproval { default, allow, ask, deny, after_untrusted } = raw;
+    let (source, file) = (diagnostics.source().to_owned(), diagnostics.file().to_owned());
+    let lines = Lines::of(&source);
     let mut reader = Reader { class: "ConfigError", diagnostics };
     let mut globs = |key: &str, field| -> Vec<Glob> {
         let texts = reader.texts(&format!("{prefix}.{key}"), field).map_or_else(Vec::new, |it| it.value);
-        texts.into_iter().map(|it| Glob::new(it.value.expose())).collect()
+        let glob = |it: PlacedString| {
+            let (line, column) = lines.quick_position(it.at.start);
+            Glob::new(it.value.expose()).written_at(FilePosition { file: file.clone(), line, column })
+        };
+        texts.into_iter().map(glob).collect()
     };
     let (allow, ask, deny) = (globs("allow", allow), globs("ask", ask), globs("deny", deny));
     let mut decision = |key: &str, field, supported: &[&str]| {

@@ -7,7 +7,7 @@ use crate::{
     catalog::{BlockReason, Discovery, QuarantineCause, ToolEntry, tool_names::plain_name},
     fault::Stage,
     lock::{describe_mismatch, review_hint},
-    source_status::SourceStatus,
+    source_status::{SessionState, SourceStatus},
     time_format::rfc3339,
 };
 use std::sync::Arc;
@@ -177,7 +177,9 @@ fn discovery(subject: &ToolSubject) -> Option<ToolLayer> {
         }
         Discovery::Failed(fault) => {
             let stderr = fault.stderr.lines().next_back().map(|it| format!(" ({it})")).unwrap_or_default();
-            let detail = format!("{}{stderr}", fault.message());
+            let since = subject.state.as_ref().and_then(|it| it.status.failed_at);
+            let since = since.map(|it| format!(" (since {})", rfc3339(it))).unwrap_or_default();
+            let detail = format!("{}{stderr}{since}", fault.message());
             stopped("discovery", "failed", detail, fault.hint.as_deref().unwrap_or_default())
         }
     })
@@ -319,9 +321,16 @@ fn name(entry: &ToolEntry) -> ToolLayer {
 fn session(state: &SourceState) -> ToolLayer {
     match &state.status.fault {
         Some(fault) if state.status.session.as_str() == "error" => {
-            stopped("session", "down", fault.message(), fault.hint.as_deref().unwrap_or_default())
+            let since = state.status.failed_at.map(|it| format!(" (since {})", rfc3339(it)));
+            let detail = format!("{}{}", fault.message(), since.unwrap_or_default());
+            stopped("session", "down", detail, fault.hint.as_deref().unwrap_or_default())
         }
-        _ => passed("session", format!("the session is {}", state.status.session.as_str())),
+        _ => {
+            let is_open = state.status.session == SessionState::Connected;
+            let since = state.status.opened_at.filter(|_| is_open);
+            let since = since.map(|it| format!(" since {}", rfc3339(it))).unwrap_or_default();
+            passed("session", format!("the session is {}{since}", state.status.session.as_str()))
+        }
     }
 }
 

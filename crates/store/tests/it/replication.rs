@@ -6,7 +6,7 @@ use crate::{
 };
 use std::time::Duration;
 use tokio::time::timeout;
-use wharf_store::{Change, Changes, ListedTool, Location, SessionRow, SourceRow, Store};
+use wharf_store::{Change, Changes, ListedTool, Location, SessionRow, SourceRow, Store, ToolSwitch};
 
 const HOUR: Duration = Duration::from_secs(3_600);
 
@@ -28,12 +28,12 @@ async fn replica_receives_changes_of_others_only() {
     let source = SourceRow { id: "1".into(), name: "s".into(), ..SourceRow::default() };
     let session = SessionRow { session_key: "k".into(), watched: "[]".into(), ..SessionRow::default() };
 
-    there.enable_tool("s", &tool, true, None).await.expect("it is written");
+    there.switch_tool("s", &tool, None).await.expect("it is written");
     here.begin_session(&session, HOUR).await.expect("it is written");
     here.insert_source(&source).await.expect("it is written");
     assert_eq!(next(&mut received).await, Change::Sources);
     here.insert_source(&source).await.expect_err("there is one");
-    here.enable_tool("s", &tool, false, None).await.expect("it is written");
+    here.switch_tool("s", &tool, Some(&ToolSwitch::default())).await.expect("it is written");
     assert_eq!(next(&mut received).await, Change::Tools, "a failed write sends no notification");
     here.set_breaker("s", None, Some(HOUR)).await.expect("it is written");
     assert_eq!(next(&mut received).await, Change::Breakers);

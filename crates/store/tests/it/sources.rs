@@ -1,7 +1,7 @@
 //! Tests sources and their tools.
 
 use crate::engines::on_both;
-use wharf_store::{InventoryChange, ListedTool, SourceRow, StoreError};
+use wharf_store::{InventoryChange, ListedTool, SourceRow, StoreError, ToolSwitch};
 
 fn source(id: &str, name: &str) -> SourceRow {
     SourceRow {
@@ -69,17 +69,25 @@ async fn missing_tool_is_deprecated_until_listed_again() {
         }
         store.replace_tools("s", &listed(&[("a", "1")])).await.expect("it is kept");
         let switched = &listed(&[("a", "1"), ("new", "1")]);
-        store.enable_tool("s", &switched[0], false, Some("too risky")).await.expect("it is written");
+        let off = ToolSwitch { principal: "ops".into(), reason: Some("too risky".into()) };
+        store.switch_tool("s", &switched[0], Some(&off)).await.expect("it is written");
         // A tool that was never listed can be disabled too.
-        store.enable_tool("t", &switched[1], false, None).await.expect("it is written");
-        store.enable_tool("t", &switched[1], true, None).await.expect("it is written");
+        store.switch_tool("t", &switched[1], Some(&off)).await.expect("it is written");
+        store.switch_tool("t", &switched[1], None).await.expect("it is written");
         store.replace_tools("s", &listed(&[("a", "2")])).await.expect("it is kept");
         let disabled = store.disabled_tools().await.expect("a list");
         let [tool] = &disabled[..] else { panic!("{disabled:?}") };
         assert_eq!((tool.wire_name.as_str(), tool.reason.as_deref()), ("a", Some("too risky")));
+        assert_eq!(tool.disabled_by.as_deref(), Some("ops"));
+        assert!(tool.disabled_at.is_some_and(|it| it >= tool.first_seen), "{tool:?}");
         let tools = store.tools("s").await.expect("a list");
         let statuses: Vec<&str> = tools.iter().map(|it| it.status.as_str()).collect();
         assert_eq!(statuses, ["active", "deprecated", "deprecated"]);
+        assert_eq!(tools.iter().map(|it| it.vanished_at.is_some()).collect::<Vec<_>>(), [false, true, true]);
+        store.replace_tools("s", &listed(&[("b", "3")])).await.expect("it is kept");
+        let again = store.tools("s").await.expect("a list");
+        assert_eq!(again.iter().map(|it| it.vanished_at.is_some()).collect::<Vec<_>>(), [true, false, true]);
+        assert_eq!(again[2].vanished_at, tools[2].vanished_at, "the first listing without it counts");
     })
     .await;
 }

@@ -8,11 +8,11 @@ pub(crate) struct WhyArgs {
     #[arg(value_name = "TOOL|CONVERSATION")]
     pub(crate) tool: String,
     /// A call of the conversation
-    #[arg(value_name = "CALL", conflicts_with_all = ["for_agent", "expect"])]
+    #[arg(value_name = "CALL", conflicts_with_all = ["audience", "expect"])]
     pub(crate) call: Option<String>,
-    /// Explain it for the model of the agent, for which `allow` and `deny` count
-    #[arg(long)]
-    pub(crate) for_agent: bool,
+    /// Explain it for a client, or for the model of the agent, for which `allow`, `deny` and `approval` count
+    #[arg(long = "for", value_name = "AUDIENCE", value_enum)]
+    pub(crate) audience: Option<WhyAudience>,
     /// Explain it for a client with this token of wharf.toml, whose role counts
     #[arg(long, value_name = "TOKEN")]
     pub(crate) principal: Option<String>,
@@ -25,6 +25,15 @@ pub(crate) struct WhyArgs {
     /// Succeed only if this is the answer
     #[arg(long, value_name = "ANSWER")]
     pub(crate) expect: Option<Verdict>,
+}
+
+/// For whom a tool is explained.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum WhyAudience {
+    /// A client of the gateway, or a person
+    Client,
+    /// The model of the agent
+    Agent,
 }
 
 /// An expected answer.

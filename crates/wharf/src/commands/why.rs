@@ -7,7 +7,7 @@ mod rendering;
 use super::{call::can_have_tool, gateway_client::GatewayClient};
 use crate::{
     app::App,
-    cli::{Verdict, WhyArgs},
+    cli::{Verdict, WhyArgs, WhyAudience},
     command_error::CommandError,
     environment::Token,
     exit::Exit,
@@ -61,7 +61,10 @@ async fn explain(
     args: &WhyArgs,
     tool_cache: Option<&ToolCache>,
 ) -> Result<ToolExplanation, CommandError> {
-    let audience = if args.for_agent { Audience::Agent } else { Audience::Client };
+    let audience = match args.audience {
+        Some(WhyAudience::Agent) => Audience::Agent,
+        Some(WhyAudience::Client) | None => Audience::Client,
+    };
     let role = args.principal.as_deref().map(|it| role_of(app, it)).transpose()?;
     let mut explanation = match args.cached {
         true => cached::explain(&app.plan, tool_cache, &args.tool, audience)?,
@@ -122,7 +125,7 @@ async fn ask_gateway(
         |it: super::gateway_client::GatewayClientError| CommandError::new("MCPError", &it.message, it.exit);
     let gateway = GatewayClient::new(server, token).map_err(to_error)?;
     let mut query = url::form_urlencoded::Serializer::new(String::new());
-    if args.for_agent {
+    if args.audience == Some(WhyAudience::Agent) {
         query.append_pair("for", "agent");
     }
     if let Some(principal) = &args.principal {

@@ -105,6 +105,18 @@ fn run(command: &str, folder: &Path) -> String {
         .env("WHARF_HOME", folder.join(".wharf"))
         .output()
         .expect("sh runs");
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let text = with_fixed_times(&String::from_utf8_lossy(&output.stdout));
     if text.is_empty() || text.ends_with('\n') { text } else { text + "\n" }
+}
+
+/// Replaces every time, so that the output is the same on each run.
+fn with_fixed_times(text: &str) -> String {
+    let is_time =
+        |it: &str| it.starts_with("20") && it.get(10..11) == Some("T") && it.trim_end().ends_with('Z');
+    let words = text.split_inclusive([' ', '\n']);
+    let fixed = words.map(|it| match is_time(it) {
+        true => format!("2026-10-01T09:00:00Z{}", &it[it.trim_end().len()..]),
+        false => it.to_owned(),
+    });
+    fixed.collect()
 }

@@ -1,6 +1,7 @@
 //! Tests `wharf why` and its route: the latest calls, other principals, the cached list, and a running gateway.
 
 mod layers;
+mod stopped_tools;
 
 use crate::{
     replays::echo_workspace,

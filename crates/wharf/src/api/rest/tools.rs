@@ -6,6 +6,7 @@ use crate::{
         ApiState, body, json_response,
         problem::Problem,
         query::{self, Query},
+        tokens::Principal,
     },
     registry::Inventory,
 };
@@ -24,7 +25,7 @@ use wharf_runtime::{
     time_format::rfc3339,
     views,
 };
-use wharf_store::ListedTool;
+use wharf_store::{ListedTool, ToolSwitch};
 
 /// Maximum length of the reason for disabling a tool, in characters.
 const MAX_REASON_CHARS: usize = 1_000;
@@ -78,6 +79,8 @@ pub(super) async fn definitions(shared: &ApiState, id: &str, query: Option<&str>
 /// Enables or disables a tool and stores the change.
 pub(super) async fn switch(shared: &ApiState, id: &str, request: Request<Incoming>) -> HandlerResult {
     Query::read(request.uri().query(), &[])?;
+    let principal =
+        request.extensions().get::<Arc<Principal>>().cloned().ok_or_else(Problem::unauthorized)?;
     let change = ToolChange::read(&body::read_object(request).await?)?;
     let entry = find_tool(&*shared.settled().await, id)?;
     let listed = ListedTool {
@@ -85,8 +88,9 @@ pub(super) async fn switch(shared: &ApiState, id: &str, request: Request<Incomin
         definition: entry.listed.as_str().to_owned(),
         definition_hash: entry.definition_hash.clone(),
     };
-    let reason = change.reason.as_deref().filter(|_| !change.enabled);
-    let stored = shared.journal.store().enable_tool(&entry.source, &listed, change.enabled, reason).await;
+    let off = (!change.enabled)
+        .then(|| ToolSwitch { principal: principal.name.to_string(), reason: change.reason.clone() });
+    let stored = shared.journal.store().switch_tool(&entry.source, &listed, off.as_ref()).await;
     stored.map_err(|error| {
         tracing::error!(target: "wharf::store", "a tool could not be enabled or disabled: {error}");
         Problem::new(StatusCode::SERVICE_UNAVAILABLE, "the change could not be stored")

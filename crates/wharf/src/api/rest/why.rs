@@ -15,6 +15,7 @@ use wharf_runtime::{
     time_format::rfc3339,
     why::{Audience, ToolExplanation, explain_tool},
 };
+use wharf_store::ToolRow;
 
 /// Explains whether a tool can be called.
 pub(super) async fn why(shared: &ApiState, id: &str, request: &Request<Incoming>) -> HandlerResult {
@@ -67,7 +68,8 @@ fn add_layers(shared: &ApiState, explanation: &mut ToolExplanation, audience: Au
     }
 }
 
-/// Explains what only the gateway's tables know: a source that is disabled, and a tool that was listed before.
+/// Explains what only the gateway's tables know: a source that is disabled, a tool that was listed before, and who
+/// disabled a tool.
 async fn note_history(shared: &ApiState, explanation: &mut ToolExplanation) {
     let Some((source, name)) = explanation.tool_id.split_once(':') else { return };
     let registered = shared.registry.registered();
@@ -76,14 +78,38 @@ async fn note_history(shared: &ApiState, explanation: &mut ToolExplanation) {
     let Some(layer) = explanation.layers.iter_mut().find(|it| !it.is_ok) else { return };
     match (layer.name, layer.code) {
         ("registration", Some(_)) if is_disabled => layer.code = Some("disabled"),
-        ("listing", Some("not_listed")) if !shared.journal.status().is_away() => {
-            let rows = shared.journal.store().tools(source).await.unwrap_or_default();
-            let Some(row) = rows.iter().find(|it| it.wire_name == name) else { return };
+        ("listing", Some("not_listed" | "vanished")) => {
+            let Some(row) = stored_tool(shared, source, name).await else { return };
             layer.code = Some("vanished");
-            let since = rfc3339(super::tools::time(row.first_seen));
-            layer.detail = format!("the server no longer lists the tool, which it listed first at {since}");
-            (explanation.is_unknown, explanation.similar) = (false, Vec::new());
+            layer.detail = describe_vanished(&row);
+            explanation.is_unknown = false;
+        }
+        ("switch", Some("switched_off")) => {
+            let Some(row) = stored_tool(shared, source, name).await else { return };
+            layer.detail = describe_switch(&row);
         }
         _ => {}
     }
+}
+
+/// Reads what the database knows about a tool.
+async fn stored_tool(shared: &ApiState, source: &str, wire_name: &str) -> Option<ToolRow> {
+    if shared.journal.status().is_away() {
+        return None;
+    }
+    let rows = shared.journal.store().tools(source).await.unwrap_or_default();
+    rows.into_iter().find(|it| it.wire_name == wire_name)
+}
+
+fn describe_vanished(row: &ToolRow) -> String {
+    let time = |micros: i64| rfc3339(super::tools::time(micros));
+    let since = row.vanished_at.map(|it| format!(" since {}", time(it))).unwrap_or_default();
+    format!("the server has not listed the tool{since}; it listed it first at {}", time(row.first_seen))
+}
+
+fn describe_switch(row: &ToolRow) -> String {
+    let who = row.disabled_by.as_deref().map_or_else(|| "an operator".to_owned(), |it| format!("`{it}`"));
+    let at = row.disabled_at.map(|it| format!(" at {}", rfc3339(super::tools::time(it))));
+    let why = row.reason.as_deref().map(|it| format!(": {it}")).unwrap_or_default();
+    format!("{who} disabled the tool{}{why}", at.unwrap_or_default())
 }

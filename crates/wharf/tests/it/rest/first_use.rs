@@ -126,6 +126,8 @@ fn tool_that_vanished_and_disabled_server_are_explained() {
     });
     let vanished = vanished.unwrap_or_else(|| panic!("{}", why("far:chatty").1));
     assert_eq!(vanished["stopped_by"]["layer"], "listing", "{vanished}");
+    let message = vanished["stopped_by"]["message"].as_str().expect("a message");
+    assert!(message.starts_with("the server has not listed the tool since 20"), "{message}");
     let off = json!({ "enabled": false });
     assert_eq!(server.ask("PATCH", "/api/v1/sources/far", Some(&off)).0, 200);
     let disabled = why("far:slow").1;

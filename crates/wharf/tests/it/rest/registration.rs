@@ -267,6 +267,9 @@ fn source_without_encryption_key_is_not_ready() {
     let server = restart(server);
     let (_, shown) = server.ask("GET", "/api/v1/sources/Far%20MCP", None);
     assert_eq!((&shown["state"], &shown["tools"]), (&json!("not_ready"), &json!(0)), "{shown}");
+    let (_, why) = server.ask("GET", "/api/v1/tools/Far%20MCP:slow/why", None);
+    let stopped = &why["stopped_by"];
+    assert_eq!((&stopped["layer"], &stopped["code"]), (&json!("registration"), &json!("not_ready")), "{why}");
     let (status, refused) = call(&server);
     assert_eq!(status, 503, "{refused}");
     assert!(
