@@ -136,10 +136,15 @@ impl Executor {
         let running = record_builder.running();
         running.admitted();
         record_builder.publish_progress(call);
-        let ask = SourceRequest { running: Some(running), ..SourceRequest::tool(&tool, call, by) };
+        let (host, questions) = match &recording {
+            Some(_) => self.remember_questions(tool.config(), call),
+            None => (None, None),
+        };
+        let ask = SourceRequest { running: Some(running), host, ..SourceRequest::tool(&tool, call, by) };
         let answer = active_source.ask(permit, ask).await;
         if let Some((recorder, position)) = recording {
-            recorder.finish(position, (&tool.source, &tool.wire_name), call.arguments.as_ref(), &answer);
+            let asked = questions.map(|it| it.take()).unwrap_or_default();
+            recorder.finish(position, &tool, call.arguments.as_ref(), &answer, asked);
         }
         match answer {
             Err(fault) if is_unknown_tool(&fault) => {

@@ -55,6 +55,7 @@ mod root_changes;
 mod running_calls;
 mod runtime;
 mod server_instructions;
+mod server_questions;
 mod session_keeper;
 mod shutdown_stage;
 mod source_request;

@@ -9,7 +9,7 @@ use crate::{
 use std::sync::{Arc, Mutex, PoisonError};
 use wharf_mcp::{
     Raw, Request,
-    session::{Progress, TaskOperation},
+    session::{Host, Progress, TaskOperation},
 };
 
 /// A request to a source, which may be sent more than once.
@@ -28,6 +28,8 @@ pub(crate) struct SourceRequest<'a> {
     pub(crate) trace: Option<&'a Trace>,
     /// The call that the request belongs to, for a tool call.
     pub(crate) running: Option<&'a RunningCall>,
+    /// Answers the server's requests if the caller has no consent of its own, in place of the session's host.
+    pub(crate) host: Option<Arc<dyn Host>>,
 }
 
 /// Method and parameters of a request.
@@ -46,8 +48,8 @@ pub(crate) enum Method<'a> {
 
 impl<'a> SourceRequest<'a> {
     pub(crate) fn new(method: Method<'a>, caller: Option<&'a Caller>) -> SourceRequest<'a> {
-        let (tool, on_progress, trace, running) = (None, None, None, None);
-        SourceRequest { method, by: Deadline::default(), tool, on_progress, caller, trace, running }
+        let (tool, on_progress, trace, running, host) = (None, None, None, None, None);
+        SourceRequest { method, by: Deadline::default(), tool, on_progress, caller, trace, running, host }
     }
 
     /// Creates a request that calls `tool`.
@@ -55,7 +57,7 @@ impl<'a> SourceRequest<'a> {
         let on_progress = call.on_progress.take().map(|it| Arc::new(Mutex::new(it)));
         let method = Method::Tool(&tool.wire_name, call.arguments.as_ref());
         let (caller, trace) = (call.caller.as_ref(), call.trace.as_ref());
-        SourceRequest { method, by, tool: Some(tool), on_progress, caller, trace, running: None }
+        SourceRequest { method, by, tool: Some(tool), on_progress, caller, trace, running: None, host: None }
     }
 
     /// Builds the request as it is sent.
@@ -77,6 +79,10 @@ impl<'a> SourceRequest<'a> {
                     None => request,
                 }
             }
+        };
+        let request = match &self.host {
+            Some(host) => request.host(host.clone()),
+            None => request,
         };
         match &self.on_progress {
             Some(on_progress) => request.on_progress(share_callback(on_progress)),

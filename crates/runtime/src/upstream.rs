@@ -93,6 +93,14 @@ impl UpstreamContext {
     }
 }
 
+/// Creates a host that answers the requests of a source with this consent.
+pub(crate) fn source_host(
+    source: &Arc<Source>,
+    consent: Arc<dyn Consent>,
+) -> Arc<dyn wharf_mcp::session::Host> {
+    Arc::new(host::SourceHost::new(source.clone(), consent))
+}
+
 /// Opens the servers built into the program, which this crate does not know.
 pub trait Builtins: std::fmt::Debug + Send + Sync {
     /// Returns the opener of a built-in server.

@@ -1,7 +1,7 @@
 //! An MCP server that answers from a recording.
 
 use crate::wire_faults::WireFaults;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::{collections::BTreeMap, future, sync::Arc};
 use tokio::time::sleep;
 use wharf_config::FaultEffect;
@@ -9,6 +9,7 @@ use wharf_mcp::{
     Raw, RpcError,
     model::{Read, Tool},
     serve::{About, Client, Handler, HandlerFuture, Incoming},
+    session::Era,
 };
 use wharf_runtime::{
     NameParts,
@@ -19,6 +20,10 @@ use wharf_runtime::{
 
 /// Faults of calls, and those of the frames that answer them.
 type ServedFaults = (FaultInjection, Arc<WireFaults>);
+
+/// Questions of servers, and the capability of clients that answer them.
+const QUESTIONS: [(&str, &str); 3] =
+    [("elicitation/create", "elicitation"), ("sampling/createMessage", "sampling"), ("roots/list", "roots")];
 
 /// The MCP handler of a recording.
 pub(crate) struct CassetteServer {
@@ -36,6 +41,8 @@ struct CassetteState {
     tools: Vec<Value>,
     /// Definitions of the prompts, if one server is served.
     prompts: Vec<Value>,
+    /// Resources and templates, if one server is served.
+    resources: (Vec<Value>, Vec<Value>),
     /// Name of the only served server, if it is one. Prompts and resources have no prefixes.
     only: Option<String>,
     /// Source and wire name of each tool, by the name that clients use.
@@ -93,6 +100,11 @@ impl CassetteState {
             faults: None,
             is_replay: false,
             prompts: servers.first().filter(|_| is_one).map(|it| it.prompts.clone()).unwrap_or_default(),
+            resources: servers
+                .first()
+                .filter(|_| is_one)
+                .map(|it| (it.resources.clone(), it.templates.clone()))
+                .unwrap_or_default(),
             only: servers.first().filter(|_| is_one).map(|it| it.name.clone()),
             info,
             tools: named.collect(),
@@ -122,8 +134,11 @@ impl Handler for CassetteServer {
     fn handle(&self, request: Incoming, client: Client) -> HandlerFuture {
         let state = self.state.clone();
         Box::pin(async move {
-            match state.inject_fault(&request, &client).await {
-                Some(injected) => injected,
+            if let Some(injected) = state.inject_fault(&request, &client).await {
+                return injected;
+            }
+            match state.ask_again(&request, &client).await {
+                Some(questions) => Ok(questions),
                 None => state.answer(&request),
             }
         })
@@ -149,9 +164,9 @@ impl CassetteState {
                 let arguments = params.get("arguments").cloned().unwrap_or_else(|| json!({}));
                 self.play(StepKind::Prompt, &json!({ "name": params["name"], "arguments": arguments }))
             }
-            "resources/list" if self.has_resources() => Ok(json!({ "resources": [] }).into()),
+            "resources/list" if self.has_resources() => Ok(json!({ "resources": self.resources.0 }).into()),
             "resources/templates/list" if self.has_resources() => {
-                Ok(json!({ "resourceTemplates": [] }).into())
+                Ok(json!({ "resourceTemplates": self.resources.1 }).into())
             }
             "resources/read" if self.has_resources() => {
                 self.play(StepKind::Read, &json!({ "uri": params(request)["uri"] }))
@@ -162,6 +177,10 @@ impl CassetteState {
 
     /// Returns whether resources of the only server are recorded.
     fn has_resources(&self) -> bool {
+        let (resources, templates) = &self.resources;
+        if !resources.is_empty() || !templates.is_empty() {
+            return true;
+        }
         let is_own =
             |it: &RecordedStep| it.body.get("source").and_then(Value::as_str) == self.only.as_deref();
         self.only.is_some() && self.player.cassette().steps_of(StepKind::Read).any(is_own)
@@ -205,6 +224,35 @@ impl CassetteState {
         None
     }
 
+    /// Asks the client what the server asked during the recorded call, as far as the client takes such questions. The
+    /// recorded result follows whatever it answers. Returns the questions if the client expects them as a result.
+    async fn ask_again(&self, request: &Incoming, client: &Client) -> Option<Raw> {
+        if self.is_replay || request.method != "tools/call" {
+            return None;
+        }
+        let params = params(request);
+        let (source, tool) = self.names.get(params["name"].as_str()?)?;
+        let arguments = params.get("arguments").cloned().unwrap_or_else(|| json!({}));
+        let asked = self.player.next_asked(source, tool, &arguments);
+        let asked = asked.iter().filter_map(|it| recorded_question(it, client));
+        let asked: Vec<(&'static str, Value)> = asked.collect();
+        if client.terms().era == Era::Legacy {
+            for (method, params) in asked {
+                // The recording has only one result, so the answer makes no difference.
+                let _ = client.ask(method, Some(params.into())).await;
+            }
+            return None;
+        }
+        if asked.is_empty() || params.get("inputResponses").is_some() {
+            return None;
+        }
+        let named = asked.into_iter().enumerate().map(|(at, (method, params))| {
+            (format!("q{}", at + 1), json!({ "method": method, "params": params }))
+        });
+        let questions: Map<String, Value> = named.collect();
+        Some(json!({ "resultType": "input_required", "inputRequests": questions }).into())
+    }
+
     fn call(&self, name: &str, arguments: Option<&Value>) -> Result<Raw, RpcError> {
         let unknown = || RpcError::new(RpcError::INVALID_PARAMS, format!("unknown tool: {name}"));
         let (source, tool) = self.names.get(name).ok_or_else(unknown)?;
@@ -241,6 +289,14 @@ impl CassetteState {
         };
         RpcError { data, ..error }
     }
+}
+
+/// Returns the method and parameters of a recorded question that this client takes.
+fn recorded_question(asked: &Value, client: &Client) -> Option<(&'static str, Value)> {
+    let (method, _) = QUESTIONS
+        .into_iter()
+        .find(|(method, capability)| asked["method"] == *method && client.offers(capability))?;
+    Some((method, asked["params"].clone()))
 }
 
 fn params(request: &Incoming) -> Value {

@@ -52,6 +52,10 @@ pub struct RecordedServer {
     pub tools: Vec<Value>,
     /// Definitions of its prompts.
     pub prompts: Vec<Value>,
+    /// Its resources.
+    pub resources: Vec<Value>,
+    /// Its resource templates.
+    pub templates: Vec<Value>,
 }
 
 /// A call and its outcome.
@@ -69,6 +73,8 @@ pub struct RecordedCall {
     pub arguments: Value,
     /// Outcome.
     pub outcome: RecordedOutcome,
+    /// Requests of the server during the call: `method`, `params`, and `answer` or `error`.
+    pub asked: Vec<Value>,
     /// Duration in milliseconds, if it was recorded. It is never compared.
     pub took_ms: Option<u64>,
     /// Number of its line, from 1; 0 for a call that was not read from a file.
@@ -120,9 +126,7 @@ impl CassetteLine {
             CassetteLine::Header { version, ignore } => {
                 json!({ "cassette": { "version": version, "ignore": ignore } })
             }
-            CassetteLine::Server(RecordedServer { name, server, tools, prompts }) => {
-                json!({ "server": { "name": name, "server": server, "tools": tools, "prompts": prompts } })
-            }
+            CassetteLine::Server(server) => server_json(server),
             CassetteLine::Call(call) => call_json(call),
             CassetteLine::Step(step) => step.to_json(),
             CassetteLine::Other => return String::new(),
@@ -131,14 +135,28 @@ impl CassetteLine {
     }
 }
 
+fn server_json(server: &RecordedServer) -> Value {
+    let RecordedServer { name, server, tools, prompts, resources, templates } = server;
+    let mut body = json!({ "name": name, "server": server, "tools": tools, "prompts": prompts });
+    for (key, items) in [("resources", resources), ("templates", templates)] {
+        if !items.is_empty() {
+            body[key] = json!(items);
+        }
+    }
+    json!({ "server": body })
+}
+
 fn call_json(call: &RecordedCall) -> Value {
-    let RecordedCall { conversation, n, source, tool, arguments, outcome, took_ms, line: _ } = call;
+    let RecordedCall { conversation, n, source, tool, arguments, outcome, asked, took_ms, line: _ } = call;
     let mut body = json!({
         "conversation": conversation, "n": n, "source": source, "tool": tool, "arguments": arguments,
     });
     match outcome {
         RecordedOutcome::Result(result) => body["result"] = result.clone(),
         RecordedOutcome::Fault(fault) => body["fault"] = fault.clone(),
+    }
+    if !asked.is_empty() {
+        body["asked"] = json!(asked);
     }
     if let Some(took_ms) = took_ms {
         body["took_ms"] = json!(took_ms);
@@ -161,6 +179,8 @@ fn server(body: &Map<String, Value>) -> Option<RecordedServer> {
         server: body.get("server").cloned().unwrap_or_default(),
         tools: list("tools"),
         prompts: list("prompts"),
+        resources: list("resources"),
+        templates: list("templates"),
     })
 }
 
@@ -180,6 +200,7 @@ fn call(body: &Map<String, Value>) -> Option<RecordedCall> {
         tool: text("tool")?,
         arguments: body.get("arguments").cloned().unwrap_or_else(|| json!({})),
         outcome,
+        asked: body.get("asked").and_then(Value::as_array).cloned().unwrap_or_default(),
         took_ms: body.get("took_ms").and_then(Value::as_u64).filter(|it| *it < 1 << 53),
         line: 0,
     })

@@ -7,7 +7,7 @@ use super::{
 use crate::cassette::ConversationNaming;
 use serde_json::{Map, Value};
 use std::{
-    collections::HashMap,
+    collections::{HashMap, VecDeque},
     sync::{Mutex, MutexGuard, PoisonError},
 };
 use wharf_config::Glob;
@@ -38,6 +38,8 @@ struct PlayerState {
     /// Number of steps played so far, by kind and conversation.
     steps: HashMap<(&'static str, String), usize>,
     conversations: ConversationNames,
+    /// Questions of the calls played so far, by what calls are matched by.
+    asked: HashMap<String, VecDeque<Vec<Value>>>,
     misses: usize,
 }
 
@@ -66,6 +68,7 @@ impl CassettePlayer {
                 played: HashMap::new(),
                 steps: HashMap::new(),
                 conversations: ConversationNames::new(ConversationNaming::Main),
+                asked: HashMap::new(),
                 misses: 0,
             }),
         };
@@ -114,7 +117,7 @@ impl CassettePlayer {
         let key = self.key(source, tool, &arguments);
         let known = self.calls.get(&key).map(Vec::as_slice).unwrap_or_default();
         let mut state = self.state();
-        let count = state.played.entry(key).or_default();
+        let count = state.played.entry(key.clone()).or_default();
         let at = match (known.get(*count), self.exhausted) {
             (Some(at), _) => Some(at),
             (None, Exhausted::Repeat) => known.last(),
@@ -123,7 +126,11 @@ impl CassettePlayer {
         match at {
             Some(at) => {
                 *count += 1;
-                Ok(&self.cassette.calls[*at].outcome)
+                let call = &self.cassette.calls[*at];
+                if !call.asked.is_empty() {
+                    state.asked.entry(key).or_default().push_back(call.asked.clone());
+                }
+                Ok(&call.outcome)
             }
             None => {
                 state.misses += 1;
@@ -131,6 +138,25 @@ impl CassettePlayer {
                 Err(Miss::of(&arguments, self.cassette.calls.iter().filter(same)))
             }
         }
+    }
+
+    /// Returns what the server asked during the call that the next equal one gets the answer of.
+    pub fn next_asked(&self, source: &str, tool: &str, arguments: &Value) -> &[Value] {
+        let mut arguments = arguments.clone();
+        self.placeholders.mask(&mut arguments);
+        let key = self.key(source, tool, &arguments);
+        let known = self.calls.get(&key).map(Vec::as_slice).unwrap_or_default();
+        let played = self.state().played.get(&key).copied().unwrap_or_default();
+        let at = known.get(played).or(known.last().filter(|_| self.exhausted == Exhausted::Repeat));
+        at.map(|at| self.cassette.calls[*at].asked.as_slice()).unwrap_or_default()
+    }
+
+    /// Takes what the server asked during a call that has been played.
+    pub(super) fn take_asked(&self, source: &str, tool: &str, arguments: &Value) -> Vec<Value> {
+        let mut arguments = arguments.clone();
+        self.placeholders.mask(&mut arguments);
+        let key = self.key(source, tool, &arguments);
+        self.state().asked.get_mut(&key).and_then(VecDeque::pop_front).unwrap_or_default()
     }
 
     /// Returns the next turn of the model in a conversation. The error says how the question differs from the recorded

@@ -2,11 +2,13 @@
 //! at the end.
 
 use super::{
-    Cassette, CassetteFiles, CassetteLine, ConversationNaming, MESSAGES_KEY, Placeholders, RecordedCall,
-    RecordedOutcome, RecordedServer, RecordedStep, StepKind, VERSION, conversation_names::ConversationNames,
+    Cassette, CassetteFiles, CassetteLine, CassettePlayer, ConversationNaming, MESSAGES_KEY, Placeholders,
+    RecordedCall, RecordedOutcome, RecordedServer, RecordedStep, StepKind, VERSION,
+    conversation_names::ConversationNames,
 };
 use crate::{
     Catalog, Fault, FaultKind,
+    catalog::{Sourced, ToolEntry},
     source_status::SourceStatus,
     upstream::{FaultInjection, recorded::fault_json},
 };
@@ -30,6 +32,7 @@ pub struct Recorder {
     placeholders: Placeholders,
     faults: Option<Arc<FaultInjection>>,
     has_timings: bool,
+    replayed: Option<Arc<CassettePlayer>>,
     state: Mutex<RecorderState>,
 }
 
@@ -44,6 +47,9 @@ pub struct RecorderOptions {
     pub naming: ConversationNaming,
     /// Faults that are injected into the calls, if any. The recording has no injected outcomes.
     pub faults: Option<Arc<FaultInjection>>,
+    /// The recording that answers in place of the servers, if any. Its servers ask nothing, so what they asked is copied
+    /// from it.
+    pub replayed: Option<Arc<CassettePlayer>>,
     /// Whether calls have their duration. Otherwise the same calls give the same bytes.
     pub has_timings: bool,
 }
@@ -69,7 +75,7 @@ pub struct RecordedPosition {
 impl Recorder {
     /// Begins a recording. The file must be writable; an existing one is replaced at the end.
     pub fn create(path: &Path, options: RecorderOptions) -> io::Result<Recorder> {
-        let RecorderOptions { placeholders, ignore, naming, faults, has_timings } = options;
+        let RecorderOptions { placeholders, ignore, naming, faults, replayed, has_timings } = options;
         let mut open = OpenOptions::new();
         open.write(true).create(true).truncate(true);
         #[cfg(unix)]
@@ -79,7 +85,7 @@ impl Recorder {
         let conversations = ConversationNames::new(naming);
         let state = RecorderState { part, conversations, started: HashMap::new(), error: None };
         let (path, files) = (path.to_owned(), CassetteFiles::of(path));
-        Ok(Recorder { path, files, placeholders, faults, has_timings, state: Mutex::new(state) })
+        Ok(Recorder { path, files, placeholders, faults, has_timings, replayed, state: Mutex::new(state) })
     }
 
     /// Records what the connected servers offer.
@@ -104,18 +110,23 @@ impl Recorder {
                 }),
                 tools: tools.map(|it| it.listed.decode_or_default::<Value>()).collect(),
                 prompts: prompts.map(|it| it.prompt.raw.decode_or_default::<Value>()).collect(),
+                resources: of_source(&catalog.resources, name, |it| &it.raw),
+                templates: of_source(&catalog.templates, name, |it| &it.raw),
             };
             let by_name = |one: &Value, two: &Value| one["name"].as_str().cmp(&two["name"].as_str());
             server.tools.sort_by(by_name);
             server.prompts.sort_by(by_name);
+            let by_uri = |one: &Value, two: &Value| one["uri"].as_str().cmp(&two["uri"].as_str());
+            server.resources.sort_by(by_uri);
+            server.templates.sort_by(by_name);
             self.add_server(server);
         }
     }
 
     /// Records a server and what it offers.
     pub fn add_server(&self, mut server: RecordedServer) {
-        let RecordedServer { name: _, server: about, tools, prompts } = &mut server;
-        let all = [about].into_iter().chain(tools).chain(prompts);
+        let RecordedServer { name: _, server: about, tools, prompts, resources, templates } = &mut server;
+        let all = [about].into_iter().chain(tools).chain(prompts).chain(resources).chain(templates);
         all.for_each(|it| self.placeholders.mask_secrets_in(it));
         self.write(&CassetteLine::Server(server));
     }
@@ -133,10 +144,12 @@ impl Recorder {
     pub(crate) fn finish(
         &self,
         position: RecordedPosition,
-        (source, tool): (&str, &str),
+        tool: &ToolEntry,
         arguments: Option<&Raw>,
         outcome: &Result<Raw, Arc<Fault>>,
+        mut asked: Vec<Value>,
     ) {
+        let (source, tool) = (tool.source.as_str(), &*tool.wire_name);
         if self.faults.as_ref().is_some_and(|it| it.take_injected((source, tool), arguments, outcome)) {
             return;
         }
@@ -156,12 +169,17 @@ impl Recorder {
             }
         };
         let mut arguments = arguments.map_or_else(|| json!({}), |it| it.decode_or_default());
+        if let Some(player) = self.replayed.as_ref().filter(|_| asked.is_empty()) {
+            asked = player.take_asked(source, tool, &arguments);
+        }
+        asked.iter_mut().for_each(|it| self.hide(it));
         self.placeholders.mask(&mut arguments);
         let RecordedPosition { conversation, n, started } = position;
         let took_ms =
             self.has_timings.then(|| u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX));
         let (source, tool) = (source.to_owned(), tool.to_owned());
-        let call = RecordedCall { conversation, n, source, tool, arguments, outcome, took_ms, line: 0 };
+        let call =
+            RecordedCall { conversation, n, source, tool, arguments, outcome, asked, took_ms, line: 0 };
         self.write(&CassetteLine::Call(call));
     }
 
@@ -266,6 +284,12 @@ fn remove_era_members(result: &mut Value) {
             members.shift_remove("_meta");
         }
     }
+}
+
+/// Returns the listed items of one source.
+fn of_source<T>(all: &[Sourced<T>], source: &str, raw: impl Fn(&T) -> &Raw) -> Vec<Value> {
+    let own = all.iter().filter(|it| it.source == source);
+    own.map(|it| raw(&it.item).decode_or_default::<Value>()).collect()
 }
 
 fn part_path(path: &Path) -> PathBuf {

@@ -1,18 +1,43 @@
-//! Records requests that are no calls: prompts and resources.
+//! Records requests that are no calls, prompts and resources, and what servers ask during calls.
 
 use super::Executor;
 use crate::{
-    Fault,
+    Call, Fault,
     active_source::ActiveSource,
     cassette::StepKind,
     circuit_breaker::Permit,
+    consent::Consent,
+    server_questions::{RememberingConsent, ServerQuestions},
     source_request::{Method, SourceRequest},
+    upstream::source_host,
 };
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
-use wharf_mcp::Raw;
+use wharf_config::Source;
+use wharf_mcp::{Raw, session::Host};
 
 impl Executor {
+    /// Remembers what the server asks during a call. A caller with a consent of its own gets a consent that remembers;
+    /// others need the returned host.
+    pub(super) fn remember_questions(
+        &self,
+        source: &Arc<Source>,
+        call: &mut Call,
+    ) -> (Option<Arc<dyn Host>>, Option<Arc<ServerQuestions>>) {
+        let questions = Arc::<ServerQuestions>::default();
+        let remembering = |consent: Arc<dyn Consent>| -> Arc<dyn Consent> {
+            Arc::new(RememberingConsent { consent, questions: questions.clone() })
+        };
+        let host = match call.caller.as_mut().and_then(|it| it.consent.as_mut()) {
+            Some(consent) => {
+                *consent = remembering(consent.clone());
+                None
+            }
+            None => Some(source_host(source, remembering(self.root_changes.clone()))),
+        };
+        (host, Some(questions))
+    }
+
     /// Sends a request to a source. If there is a recorder, prompts and resources are recorded.
     pub(crate) async fn ask_recorded(
         &self,

@@ -54,6 +54,7 @@ impl Recording {
                     ignore,
                     naming,
                     faults: faults.clone(),
+                    replayed: player.clone().filter(|_| !args.is_live(LivePart::Tools)),
                     has_timings: args.timings,
                 };
                 let recorder = Recorder::create(file, options);

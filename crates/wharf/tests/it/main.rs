@@ -53,6 +53,7 @@ mod protocols;
 #[cfg(unix)]
 #[cfg(unix)]
 mod recorded_chat;
+mod recorded_questions;
 mod recordings;
 #[cfg(target_os = "linux")]
 mod replays;

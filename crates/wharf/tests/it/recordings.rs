@@ -32,13 +32,13 @@ for line in sys.stdin:
 "#;
 
 /// A served recording, stopped on drop.
-struct Mock {
+pub(crate) struct Mock {
     child: Child,
-    url: String,
+    pub(crate) url: String,
 }
 
 impl Mock {
-    fn start(workspace: &Workspace, transport: &str, options: &[&str]) -> Mock {
+    pub(crate) fn start(workspace: &Workspace, transport: &str, options: &[&str]) -> Mock {
         let mut child = Command::new(env!("CARGO_BIN_EXE_wharf"))
             .args(["mock", "demo.cassette.jsonl", "--transport", transport])
             .args(options)
