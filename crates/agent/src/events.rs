@@ -6,7 +6,7 @@ use crate::{
 };
 use serde_json::{Value, json};
 use std::time::{Duration, SystemTime};
-use wharf_runtime::time_format::rfc3339;
+use wharf_runtime::{result_handle::PassedResult, time_format::rfc3339};
 
 /// Event of a run. [`AgentEvent::Done`] is the last one.
 #[derive(Clone, Debug, PartialEq)]
@@ -114,6 +114,8 @@ pub struct ApprovalQuestion {
     pub tool_name: String,
     /// Arguments.
     pub arguments: Value,
+    /// Stored results that the call passes to the tool.
+    pub passed: Vec<PassedResult>,
     /// Reason for the question.
     pub why: String,
     /// Hints of the server about the tool.
@@ -193,10 +195,14 @@ impl ToolCallEvent {
 impl ApprovalQuestion {
     /// Returns the data of the event.
     pub fn to_json(&self) -> Value {
-        json!({ "approval_id": self.approval_id, "call_id": self.call_id, "tool_id": self.tool_id,
+        let mut data = json!({ "approval_id": self.approval_id, "call_id": self.call_id, "tool_id": self.tool_id,
             "tool_name": self.tool_name, "arguments": self.arguments, "digest": self.digest, "why": self.why,
             "hints": self.hints, "definition_hash": self.definition_hash,
-            "expires_at": self.expires_at.map(rfc3339) })
+            "expires_at": self.expires_at.map(rfc3339) });
+        if !self.passed.is_empty() {
+            data["passed"] = self.passed.iter().map(PassedResult::to_json).collect();
+        }
+        data
     }
 }
 

@@ -3,6 +3,7 @@
 //! Entries are written before the step that depends on them: the answer and a mark before its calls are sent, and the
 //! results before the next request. Dropping the future of a run cancels its question and its calls.
 
+mod approval_questions;
 mod attached;
 mod server_questions;
 
@@ -33,10 +34,9 @@ use std::{
     future::Future,
     pin::{Pin, pin},
     sync::Arc,
-    time::{Duration, SystemTime},
+    time::Duration,
 };
 use tokio::time::{Instant, sleep_until, timeout};
-use uuid::Uuid;
 use wharf_runtime::{Call, CallRecord, Caller, Raw, merge_instructions};
 
 /// Words that ask for a summary.
@@ -261,7 +261,7 @@ impl<'a> RunDriver<'a> {
         let checkpoint = self.state.checkpoint(remaining, self.request.clone());
         let checkpoint = checkpoint.and_then(|it| serde_json::to_value(it).ok());
         let Some(waiting) = checkpoint else { return false };
-        self.prepare_questions(&mut questions);
+        self.prepare_questions(&mut questions).await;
         self.state.push_entry(Entry::of(EntryBody::Waiting { waiting }));
         if let Err(why) = self.write(StoredState::Waiting(questions.clone())).await {
             self.stop(RunError::Store(why));
@@ -269,13 +269,6 @@ impl<'a> RunDriver<'a> {
         }
         questions.into_iter().for_each(|it| self.report(AgentEvent::ApprovalRequest(it)));
         true
-    }
-
-    fn prepare_questions(&self, questions: &mut [ApprovalQuestion]) {
-        for question in questions {
-            question.approval_id = Uuid::now_v7().to_string();
-            question.expires_at = SystemTime::now().checked_add(self.approval_timeout);
-        }
     }
 
     async fn ask(&mut self, kind: AskKind) {
@@ -317,7 +310,7 @@ impl<'a> RunDriver<'a> {
     }
 
     async fn decide(&mut self, mut questions: Vec<ApprovalQuestion>) {
-        self.prepare_questions(&mut questions);
+        self.prepare_questions(&mut questions).await;
         let ids: Vec<String> = questions.iter().map(|it| it.call_id.clone()).collect();
         for question in &questions {
             self.report(AgentEvent::ApprovalRequest(question.clone()));

@@ -20,6 +20,7 @@ pub(crate) use preview::{describe, handle_result};
 pub use query::{QUERY, QueryProgram};
 pub use reference::ResultReference;
 pub use reference::URI_PREFIX;
+use serde_json::{Value, json};
 use std::{fmt, future::Future, pin::Pin, sync::Arc, time::Duration, time::SystemTime};
 pub use substitute::{SubstitutionError, Substitutions, may_contain_references, referenced_ids};
 pub use tools::ResultTool;
@@ -132,6 +133,13 @@ pub struct PassedResult {
     pub pointer: String,
     /// Size of what was passed, in bytes.
     pub bytes: usize,
+}
+
+impl PassedResult {
+    /// Returns the JSON of records and approvals.
+    pub fn to_json(&self) -> Value {
+        json!({ "id": self.id, "pointer": self.pointer, "bytes": self.bytes })
+    }
 }
 
 /// A stored result, and what its reader gets instead.

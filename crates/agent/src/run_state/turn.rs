@@ -156,6 +156,7 @@ impl CallSlot {
             tool_id: self.tool_id.clone(),
             tool_name: self.call.name.clone(),
             arguments: self.arguments(),
+            passed: Vec::new(),
             approval_id: String::new(),
             why: why.to_owned(),
             hints: self.hints.clone(),

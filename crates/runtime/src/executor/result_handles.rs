@@ -35,7 +35,7 @@ impl Executor {
     }
 
     /// Returns whether the arguments of a call may contain handles that mean something to its source.
-    pub(super) fn passes_results(&self, tool: &ToolEntry, call: &Call) -> bool {
+    pub(crate) fn passes_results(&self, tool: &ToolEntry, call: &Call) -> bool {
         let is_reader = |settings: &ResultSettings| reader_of(call.via).is_some_and(|it| settings.is_for(it));
         self.results.get().is_some()
             && is_reader(&tool.config().results)
@@ -43,7 +43,7 @@ impl Executor {
     }
 
     /// Replaces the handles in the arguments of a call by the results that they stand for.
-    pub(super) async fn pass_results(
+    pub(crate) async fn pass_results(
         &self,
         tool: &ToolEntry,
         call: &mut Call,

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, UNIX_EPOCH},
 };
 use wharf_mcp::Raw;
-use wharf_runtime::{CallRecord, Outcome, Stages, trace::to_hex};
+use wharf_runtime::{CallRecord, Outcome, Stages, result_handle::PassedResult, trace::to_hex};
 use wharf_store::CallRow;
 
 /// Shortest wait before the request that is recorded.
@@ -72,9 +72,7 @@ fn details(record: &CallRecord) -> Option<String> {
         details.insert("trace_id".to_owned(), to_hex(&trace.id).into());
     }
     if has_passed {
-        let passed = record.passed.iter();
-        let passed = passed.map(|it| json!({ "id": it.id, "pointer": it.pointer, "bytes": it.bytes }));
-        details.insert("passed".to_owned(), passed.collect());
+        details.insert("passed".to_owned(), record.passed.iter().map(PassedResult::to_json).collect());
     }
     if has_waited {
         let call = record.took.saturating_sub(queue + connect);

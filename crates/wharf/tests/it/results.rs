@@ -1,5 +1,6 @@
 //! Tests result handles: what the model and clients get instead of a large result, and what they do with it.
 
+mod approvals;
 mod gateway;
 mod queries;
 

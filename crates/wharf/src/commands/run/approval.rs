@@ -80,8 +80,7 @@ fn ask(
             }
             "n" | "no" | "" => return Ok(false),
             "d" => {
-                let details = printable(&format!("{:#}", question.arguments));
-                print_details(&question.tool_id, &question.why, &details)?;
+                print_details(question)?;
             }
             _ => {}
         }
@@ -89,6 +88,17 @@ fn ask(
     Ok(false)
 }
 
-fn print_details(tool_id: &str, why: &str, arguments: &str) -> io::Result<()> {
-    write_stderr(&format!("tool: {}\nwhy:  {}\narguments: {arguments}\n", printable(tool_id), printable(why)))
+fn print_details(question: &ApprovalQuestion) -> io::Result<()> {
+    let ApprovalQuestion { tool_id, why, arguments, passed, .. } = question;
+    let passed = passed.iter().map(|it| {
+        let hash = if it.pointer.is_empty() { "" } else { "#" };
+        format!("passes: {} bytes of result {}{hash}{}\n", it.bytes, it.id, printable(&it.pointer))
+    });
+    write_stderr(&format!(
+        "tool: {}\nwhy:  {}\narguments: {}\n{}",
+        printable(tool_id),
+        printable(why),
+        printable(&format!("{arguments:#}")),
+        passed.collect::<String>()
+    ))
 }
