@@ -21,6 +21,8 @@ pub enum StoreError {
     Conflict,
     /// The engine rejected the statement, or the connection failed.
     Engine(String),
+    /// A file beside the database could not be read or written.
+    File(String),
 }
 
 impl StoreError {
@@ -56,6 +58,7 @@ impl fmt::Display for StoreError {
             ),
             StoreError::Conflict => f.write_str("a row with this name or id already exists"),
             StoreError::Engine(why) => write!(f, "the database failed: {why}"),
+            StoreError::File(why) => write!(f, "a file beside the database failed: {why}"),
         }
     }
 }

@@ -22,6 +22,7 @@ mod location;
 mod migrate;
 mod new_file;
 mod purge;
+mod result_files;
 mod results;
 mod rows;
 mod run_lease;

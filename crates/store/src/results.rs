@@ -1,11 +1,14 @@
 //! The `results` and `result_chunks` tables: results of calls that were too large for their readers.
 //!
-//! Every function that finds a result takes its principal, so nobody finds another one's.
+//! Every function that finds a result takes its principal, so nobody finds another one's. PostgreSQL has the content in rows,
+//! because replicas share it; beside SQLite it is in files, so that large results do not pass through the database.
 
 use crate::{
     Store, StoreError, clock,
+    result_files::ResultFiles,
     rows::{AnyRow, plain_row},
     statement::Statement,
+    store::Pools,
 };
 
 const COLUMNS: &str = "id, conversation_id, number, principal, request_id, source, tool_name, kind, bytes, sha256, \
@@ -14,7 +17,8 @@ const COLUMNS: &str = "id, conversation_id, number, principal, request_id, sourc
 const CHUNK_BYTES: usize = 1 << 20;
 /// Number of attempts to number a result, if other processes number results of the same conversation.
 const MAX_ATTEMPTS: usize = 5;
-const DELETE_LOST_CHUNKS: &str = "DELETE FROM result_chunks WHERE id NOT IN (SELECT id FROM results)";
+/// Condition for content whose result no longer exists.
+const LOST_CHUNKS: &str = " WHERE id NOT IN (SELECT id FROM results)";
 
 /// One stored result, without its content.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -66,6 +70,12 @@ struct ChunkRow {
 
 plain_row!(ChunkRow { bytes });
 
+struct LostChunk {
+    id: String,
+}
+
+plain_row!(LostChunk { id });
+
 /// Limits on stored results.
 #[derive(Clone, Copy, Debug)]
 pub struct ResultLimits {
@@ -86,13 +96,29 @@ impl Store {
         content: &[u8],
         limits: ResultLimits,
     ) -> Result<Option<ResultRow>, StoreError> {
+        let mut written = self.try_put(row, content, limits).await;
         for _ in 1..MAX_ATTEMPTS {
-            match self.try_put(row, content, limits).await {
-                Err(StoreError::Conflict) => {}
-                written => return written,
+            if !matches!(written, Err(StoreError::Conflict)) {
+                break;
             }
+            written = self.try_put(row, content, limits).await;
         }
-        self.try_put(row, content, limits).await
+        let written = written?;
+        if let (Some(files), Some(_)) = (self.result_files(), &written)
+            && let Err(error) = files.write(&row.id, content).await
+        {
+            self.delete_result(&row.principal, &row.id).await?;
+            return Err(error);
+        }
+        self.delete_lost_chunks().await?;
+        Ok(written)
+    }
+
+    fn result_files(&self) -> Option<&ResultFiles> {
+        match &self.pools {
+            Pools::Sqlite(files) => Some(&files.result_files),
+            Pools::Postgres(_) => None,
+        }
     }
 
     async fn try_put(
@@ -102,7 +128,12 @@ impl Store {
         limits: ResultLimits,
     ) -> Result<Option<ResultRow>, StoreError> {
         let mut statements = vec![insert(row)];
-        for (part, bytes) in content.chunks(CHUNK_BYTES).enumerate() {
+        let parts: Vec<&[u8]> = match self.result_files() {
+            // The row says that there is a file.
+            Some(_) => vec![&[]],
+            None => content.chunks(CHUNK_BYTES).collect(),
+        };
+        for (part, bytes) in parts.into_iter().enumerate() {
             let values = [row.id.as_str().into(), (part as i64).into(), Some(bytes.to_vec()).into()];
             let statement = Statement::new("INSERT INTO result_chunks (id, part, bytes) VALUES (");
             statements.push(statement.values(values).sql(")"));
@@ -115,7 +146,6 @@ impl Store {
         statements.push(own.sql(" OR place > ").value(limits.count).sql(")"));
         let all = Statement::new(ranked).sql(") AS ranked WHERE used > ").value(limits.total);
         statements.push(all.sql(")"));
-        statements.push(Statement::new(DELETE_LOST_CHUNKS));
         statements.push(select().sql(" WHERE id = ").value(row.id.as_str()));
         Ok(self.write(statements).await?.pop())
     }
@@ -138,6 +168,11 @@ impl Store {
         let statement =
             statement.sql(") AND (expires_at IS NULL OR expires_at > ").value(clock::now()).sql(")");
         let Some(row) = self.read::<ResultRow>(statement).await?.pop() else { return Ok(None) };
+        if let Some(files) = self.result_files()
+            && let Some(content) = files.read(&row.id).await?
+        {
+            return Ok((content.len() as i64 == row.bytes).then_some((row, content)));
+        }
         let chunks = Statement::new("SELECT bytes FROM result_chunks WHERE id = ").value(row.id.as_str());
         let chunks: Vec<ChunkRow> = self.read(chunks.sql(" ORDER BY part")).await?;
         let content = chunks.into_iter().flat_map(|it| it.bytes).collect::<Vec<u8>>();
@@ -169,14 +204,22 @@ impl Store {
              WHERE conversations.id = results.conversation_id) RETURNING id",
         );
         let deleted: Vec<AnyRow> = self.write_one(statement).await?;
-        if !deleted.is_empty() {
-            self.delete_lost_chunks().await?;
-        }
+        self.delete_lost_chunks().await?;
         Ok(deleted.len())
     }
 
+    /// Deletes the content of results that no longer exist. A file is removed before the row that marks it.
     async fn delete_lost_chunks(&self) -> Result<(), StoreError> {
-        let _: Vec<AnyRow> = self.write_one(Statement::new(DELETE_LOST_CHUNKS)).await?;
+        if let Some(files) = self.result_files() {
+            let lost = Statement::new("SELECT id FROM result_chunks").sql(LOST_CHUNKS);
+            let lost: Vec<LostChunk> = self.read(lost).await?;
+            if lost.is_empty() {
+                return Ok(());
+            }
+            files.remove(&lost.into_iter().map(|it| it.id).collect::<Vec<_>>()).await?;
+        }
+        let delete = Statement::new("DELETE FROM result_chunks").sql(LOST_CHUNKS);
+        let _: Vec<AnyRow> = self.write_one(delete).await?;
         Ok(())
     }
 }

@@ -8,6 +8,7 @@ use crate::{
     StoreError,
     migrate::{self, MigrationError},
     new_file,
+    result_files::ResultFiles,
 };
 use sqlx::{
     SqlitePool,
@@ -54,6 +55,8 @@ pub(crate) struct SqlitePools {
     /// at once.
     write_lock: Arc<Mutex<()>>,
     pub(crate) readers: SqlitePool,
+    /// Content of results.
+    pub(crate) result_files: ResultFiles,
 }
 
 impl SqlitePools {
@@ -85,6 +88,7 @@ impl SqlitePools {
             unsynced: pool(1).connect_lazy_with(journal),
             write_lock: Arc::default(),
             readers: pool(MAX_READERS).connect_lazy_with(options),
+            result_files: ResultFiles::beside(path),
         })
     }
 

@@ -279,10 +279,10 @@ impl App {
         Retention::of(&self.journal, self.database.as_ref())
     }
 
-    /// Stores large results in memory, for a command whose conversation ends with it.
-    pub(crate) fn keep_results_in_memory(&self, handle: &Handle) {
+    /// Stores large results until the command ends.
+    pub(crate) fn keep_temporary_results(&self, handle: &Handle) {
         let program = self.upstream_context.supervisor.clone();
-        handle.keep_results(stored_results::in_memory(self.results, program));
+        handle.keep_results(stored_results::temporary(self.results, program));
     }
 
     /// Creates an upstream for the source of this name, if the plan contains it.

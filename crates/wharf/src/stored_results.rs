@@ -106,9 +106,10 @@ impl ResultStore for StoredResults {
     }
 }
 
-/// Returns handles to results in memory, for a command that ends with its conversation.
-pub(crate) fn in_memory(quotas: ResultQuotas, program: Option<PathBuf>) -> ResultHandles {
-    ResultHandles { store: Arc::new(MemoryResults::new(quotas)), query: program.map(QueryProgram) }
+/// Returns handles to results in a temporary folder, for a command that ends with its conversation.
+pub(crate) fn temporary(quotas: ResultQuotas, program: Option<PathBuf>) -> ResultHandles {
+    let results = MemoryResults::in_temporary_folder(quotas);
+    ResultHandles { store: Arc::new(results), query: program.map(QueryProgram) }
 }
 
 fn stored_result(row: ResultRow) -> StoredResult {

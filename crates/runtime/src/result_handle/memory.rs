@@ -1,24 +1,30 @@
-//! Keeps results in memory, for a program without a database.
+//! Keeps results for a program without a database: in memory, or in a private temporary folder.
 
-use super::{Document, NewResult, ResultFuture, ResultOwner, ResultStore, StoredResult, new_result_id};
+use super::{NewResult, ResultFuture, ResultOwner, ResultStore, StoredResult, new_result_id};
 use sha2::{Digest, Sha256};
 use std::{
     collections::HashMap,
     fmt::{self, Write},
+    fs,
     future::ready,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    io,
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
     time::SystemTime,
 };
+use tempfile::{Builder, NamedTempFile, TempDir, TempPath};
 use wharf_config::ResultQuotas;
 
 /// Number of conversations above which those without results are forgotten.
 const MAX_NUMBERED: usize = 10_000;
 
-/// Results in memory, within the quotas.
+/// Results of this process, within the quotas.
 #[derive(Default)]
 pub struct MemoryResults {
     quotas: ResultQuotas,
     state: Mutex<MemoryState>,
+    /// The folder with the documents, if they are not in memory. Created with the first result, and removed on drop, after
+    /// the files.
+    folder: Option<OnceLock<TempDir>>,
 }
 
 #[derive(Default)]
@@ -32,13 +38,50 @@ struct MemoryState {
 struct KeptResult {
     owner: ResultOwner,
     stored: StoredResult,
-    document: Document,
+    text: KeptText,
+}
+
+/// The text of a document.
+enum KeptText {
+    Memory(Arc<str>),
+    /// A file, removed on drop.
+    File(TempPath),
+}
+
+impl KeptText {
+    fn write(text: &Arc<str>, folder: Option<&TempDir>) -> io::Result<KeptText> {
+        let Some(folder) = folder else { return Ok(KeptText::Memory(text.clone())) };
+        let mut file = NamedTempFile::new_in(folder.path())?;
+        io::Write::write_all(&mut file, text.as_bytes())?;
+        Ok(KeptText::File(file.into_temp_path()))
+    }
+
+    fn read(&self) -> io::Result<Arc<str>> {
+        match self {
+            KeptText::Memory(text) => Ok(text.clone()),
+            KeptText::File(path) => fs::read_to_string(path).map(Arc::from),
+        }
+    }
 }
 
 impl MemoryResults {
-    /// Creates an empty store.
+    /// Creates an empty store that keeps the documents in memory.
     pub fn new(quotas: ResultQuotas) -> MemoryResults {
-        MemoryResults { quotas, state: Mutex::default() }
+        MemoryResults { quotas, ..MemoryResults::default() }
+    }
+
+    /// Creates an empty store that keeps the documents in a temporary folder, which only this user can read.
+    pub fn in_temporary_folder(quotas: ResultQuotas) -> MemoryResults {
+        MemoryResults { folder: Some(OnceLock::new()), ..MemoryResults::new(quotas) }
+    }
+
+    fn folder(&self) -> io::Result<Option<&TempDir>> {
+        let Some(folder) = &self.folder else { return Ok(None) };
+        if folder.get().is_none() {
+            // If two results are stored at once, one of the folders is removed again.
+            let _ = folder.set(Builder::new().prefix("wharf-results-").tempdir()?);
+        }
+        Ok(folder.get())
     }
 
     fn state(&self) -> MutexGuard<'_, MemoryState> {
@@ -48,7 +91,13 @@ impl MemoryResults {
         state
     }
 
-    fn add(&self, new: NewResult) -> StoredResult {
+    fn add(&self, new: NewResult) -> Result<StoredResult, String> {
+        let bytes = new.document.text.len() as u64;
+        if bytes > self.quotas.per_principal.min(self.quotas.total) {
+            return Err("it is larger than `[results]` allows".to_owned());
+        }
+        let text = self.folder().and_then(|it| KeptText::write(&new.document.text, it));
+        let text = text.map_err(|error| error.to_string())?;
         let mut state = self.state();
         state.forget_numbers();
         let handle = new.owner.conversation.is_some().then(|| {
@@ -58,11 +107,11 @@ impl MemoryResults {
         });
         let created_at = SystemTime::now();
         let stored = new.to_stored(new_result_id(), handle, created_at);
-        let NewResult { owner, document, keep, .. } = new;
+        let NewResult { owner, keep, .. } = new;
         let stored = StoredResult { expires_at: created_at.checked_add(keep), ..stored };
-        state.results.push(KeptResult { owner, stored: stored.clone(), document });
+        state.results.push(KeptResult { owner, stored: stored.clone(), text });
         state.evict(&self.quotas);
-        stored
+        Ok(stored)
     }
 }
 
@@ -107,7 +156,7 @@ impl MemoryState {
 
 impl ResultStore for MemoryResults {
     fn put(&self, new: NewResult) -> ResultFuture<'_, StoredResult> {
-        Box::pin(ready(Ok(self.add(new))))
+        Box::pin(ready(self.add(new)))
     }
 
     fn get<'a>(
@@ -115,8 +164,9 @@ impl ResultStore for MemoryResults {
         owner: &'a ResultOwner,
         id: &'a str,
     ) -> ResultFuture<'a, Option<(StoredResult, Arc<str>)>> {
-        let found = self.state().find(owner, id).map(|it| (it.stored.clone(), it.document.text.clone()));
-        Box::pin(ready(Ok(found)))
+        let found =
+            self.state().find(owner, id).map(|it| it.text.read().map(|text| (it.stored.clone(), text)));
+        Box::pin(ready(found.transpose().map_err(|error| error.to_string())))
     }
 
     fn list<'a>(&'a self, principal: &'a str) -> ResultFuture<'a, Vec<StoredResult>> {
@@ -167,7 +217,7 @@ fn hex(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::result_handle::DocumentKind;
+    use crate::result_handle::{Document, DocumentKind};
     use std::time::Duration;
 
     fn owner(principal: &str, conversation: Option<&str>) -> ResultOwner {
@@ -199,10 +249,10 @@ mod tests {
     fn only_the_owner_finds_a_result() {
         let results = MemoryResults::default();
         let (ann, other) = (owner("ann", Some("c1")), owner("ann", Some("c2")));
-        let first = results.add(new(&ann, "one"));
-        assert_eq!(results.add(new(&other, "two")).handle.as_deref(), Some("r-1"));
+        let first = results.add(new(&ann, "one")).expect("it fits");
+        assert_eq!(results.add(new(&other, "two")).expect("it fits").handle.as_deref(), Some("r-1"));
         let text = |owner: &ResultOwner, id: &str| {
-            results.state().find(owner, id).map(|it| it.document.text.to_string())
+            results.state().find(owner, id).map(|it| it.text.read().expect("a text").to_string())
         };
         assert_eq!(text(&ann, "r-1").as_deref(), Some("one"));
         assert_eq!(text(&other, "r-1").as_deref(), Some("two"));
@@ -217,12 +267,43 @@ mod tests {
         let results = MemoryResults::new(ResultQuotas { per_principal: 10, count: 3, total: 15 });
         let (ann, bob) = (owner("ann", None), owner("bob", None));
         for size in [1, 2, 3, 4] {
-            results.add(new(&ann, &"x".repeat(size)));
+            results.add(new(&ann, &"x".repeat(size))).expect("it fits");
         }
         assert_eq!(texts(&results, "ann"), [2, 3, 4], "by count");
-        results.add(new(&ann, &"x".repeat(5)));
+        results.add(new(&ann, &"x".repeat(5))).expect("it fits");
         assert_eq!(texts(&results, "ann"), [4, 5], "by size");
-        results.add(new(&bob, &"x".repeat(8)));
+        results.add(new(&bob, &"x".repeat(8))).expect("it fits");
         assert_eq!((texts(&results, "ann"), texts(&results, "bob")), (vec![5], vec![8]), "by total size");
+    }
+    #[test]
+    fn result_above_the_quota_is_refused() {
+        let results = MemoryResults::new(ResultQuotas { per_principal: 10, count: 3, total: 15 });
+        let ann = owner("ann", None);
+        results.add(new(&ann, "kept")).expect("it fits");
+        results.add(new(&ann, &"x".repeat(11))).expect_err("it does not fit");
+        assert_eq!(texts(&results, "ann"), [4], "the others stay");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn temporary_files_are_private_and_end_with_their_results() {
+        use std::os::unix::fs::PermissionsExt;
+        let quotas = ResultQuotas { per_principal: 10, count: 2, total: 15 };
+        let results = MemoryResults::in_temporary_folder(quotas);
+        let folder = results.folder().expect("it can be created").expect("a folder").path().to_owned();
+        let modes = || -> Vec<u32> {
+            let files = fs::read_dir(&folder).into_iter().flatten().flatten();
+            files.map(|it| it.metadata().expect("a file").permissions().mode() & 0o777).collect()
+        };
+        let ann = owner("ann", Some("c"));
+        for text in ["one", "two", "three"] {
+            results.add(new(&ann, text)).expect("it fits");
+        }
+        assert_eq!(modes(), [0o600, 0o600], "the oldest is evicted");
+        assert_eq!(fs::metadata(&folder).expect("a folder").permissions().mode() & 0o777, 0o700);
+        let found = results.state().find(&ann, "r-3").map(|it| it.text.read().expect("a text").to_string());
+        assert_eq!(found.as_deref(), Some("three"));
+        drop(results);
+        assert!(!folder.exists());
     }
 }

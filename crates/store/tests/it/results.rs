@@ -1,7 +1,9 @@
 //! Tests that stored results are found by their owner only, numbered, limited and deleted.
 
 use crate::engines::on_both;
-use wharf_store::{ResultLimits, ResultRow};
+use std::{fs, os::unix::fs::PermissionsExt, path::Path};
+use tempfile::TempDir;
+use wharf_store::{Location, ResultLimits, ResultRow, Store};
 
 const LIMITS: ResultLimits = ResultLimits { per_principal: 8 << 20, count: 100, total: 1 << 30 };
 
@@ -103,4 +105,49 @@ async fn results_of_one_conversation_get_different_numbers_at_once() {
         assert_eq!(numbers, [1, 2, 3]);
     })
     .await;
+}
+
+/// Returns the names of the files with results, and whether others can read one.
+fn result_files(folder: &Path) -> Vec<(String, u32)> {
+    let files = fs::read_dir(folder.join("results")).into_iter().flatten().flatten();
+    let mode = |it: &fs::DirEntry| it.metadata().expect("a file").permissions().mode() & 0o777;
+    let mut names: Vec<(String, u32)> =
+        files.map(|it| (it.file_name().to_string_lossy().into_owned(), mode(&it))).collect();
+    names.sort();
+    names
+}
+
+#[tokio::test]
+async fn results_beside_sqlite_are_private_files_that_end_with_their_rows() {
+    let folder = TempDir::new().expect("a folder");
+    let location = Location::Sqlite(folder.path().join("wharf.db"));
+    let store = Store::open(&location).await.expect("the database opens");
+    let limits = ResultLimits { count: 2, ..LIMITS };
+    for id in ["r-1", "r-2", "r-3"] {
+        store.put_result(&row(id, "ann", None, 3), b"abc", limits).await.expect("it is written");
+    }
+    let private = |names: &[&str]| names.iter().map(|it| ((*it).to_owned(), 0o600)).collect::<Vec<_>>();
+    assert_eq!(result_files(folder.path()), private(&["r-2", "r-3"]), "the oldest is evicted");
+    let mode = fs::metadata(folder.path().join("results")).expect("a folder").permissions().mode();
+    assert_eq!(mode & 0o777, 0o700);
+
+    // A file that is incomplete, as after a power cut, is no result.
+    fs::write(folder.path().join("results/r-2"), "ab").expect("a file");
+    assert!(store.find_result("ann", "r-2", None).await.expect("it is asked").is_none());
+    assert!(store.delete_result("ann", "r-2").await.expect("it is written"));
+    let expired = ResultRow { expires_at: Some(1), ..row("r-4", "ann", None, 3) };
+    store.put_result(&expired, b"abc", limits).await.expect("it is written");
+    store.close().await;
+    let store = Store::open(&location).await.expect("the database opens");
+    let found = store.find_result("ann", "r-3", None).await.expect("it is asked").expect("a result");
+    assert_eq!(found.1, b"abc", "a result survives a restart");
+    store.delete_expired_results().await.expect("it is written");
+    assert_eq!(result_files(folder.path()), private(&["r-3"]));
+
+    // If the file cannot be written, there is no row either.
+    fs::remove_dir_all(folder.path().join("results")).expect("a folder");
+    fs::write(folder.path().join("results"), "").expect("a file");
+    store.put_result(&row("r-5", "ann", None, 3), b"abc", limits).await.expect_err("no folder");
+    let rows = store.results_of("ann").await.expect("it is asked");
+    assert_eq!(rows.iter().map(|it| it.id.as_str()).collect::<Vec<_>>(), ["r-3"]);
 }

@@ -68,7 +68,7 @@ pub(super) async fn run(mut app: App, args: ChatArgs, environment: Environment) 
             return exit;
         }
     };
-    app.keep_results_in_memory(&connections.handle);
+    app.keep_temporary_results(&connections.handle);
     recording.add_servers(&connections);
     let exit = match required_fault(&connections) {
         Some(error) => output.fail(&error),

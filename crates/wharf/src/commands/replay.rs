@@ -52,7 +52,7 @@ async fn replay(
     let recording = Recording::begin(app, &args.to_cassette_args(file.clone()), naming(&recorded))?;
     let connections = app.connect(|it| recorded.servers.contains_key(it.name.expose()), &[List::Tools]).await;
     recording.add_servers(&connections);
-    app.keep_results_in_memory(&connections.handle);
+    app.keep_temporary_results(&connections.handle);
     let repeated = match has_model {
         true => repeat_conversations(app, &recorded, &recording, &connections, environment).await,
         false => {

@@ -131,7 +131,7 @@ async fn converse(
     };
     match &kept {
         Some(kept) => kept.keep_results(app, &connections.handle),
-        None => app.keep_results_in_memory(&connections.handle),
+        None => app.keep_temporary_results(&connections.handle),
     }
     if kept.is_some() && format == RunFormat::Text {
         app.output.print_info(&format!("conversation {}", request.conversation_id));

@@ -38,7 +38,7 @@ pub(super) async fn run(
         tracing::warn!(target: "wharf::stdio", "registered servers are not served: {why}");
     }
     let handle = runtime.handle();
-    app.keep_results_in_memory(&handle);
+    app.keep_temporary_results(&handle);
     let (telemetry, exporter) = app.telemetry();
     let gateway = Gateway::new(handle.clone(), None, TaskIds::random()).traced(telemetry.clone());
     let gateway = gateway.with_tool_mode(Arc::new(ToolMode::of(&app.plan.agent.context)));

@@ -43,15 +43,20 @@ fn run_agent(more: &str, replies: Vec<Reply>) -> (Vec<Value>, Vec<u8>) {
     let file =
         agent_file(&model, &format!("approval: {{default: allow, after_untrusted: allow}}\n{more}{tools}"));
     fs::write(folder.path().join("agent.yaml"), file).expect("a file");
+    let temporary = folder.path().join("tmp");
+    fs::create_dir(&temporary).expect("a folder");
     let output = Command::new(env!("CARGO_BIN_EXE_wharf"))
         .args(["run", "Go", "--settings", "wharf.toml"])
         .current_dir(folder.path())
         .env_clear()
         .envs([("PATH", "/usr/local/bin:/usr/bin:/bin"), ("MODEL_KEY", "key-of-the-model"), ("TOKEN", TOKEN)])
         .env("WHARF_HOME", folder.path().join("state"))
+        .env("TMPDIR", &temporary)
         .output()
         .expect("wharf runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let left: Vec<_> = fs::read_dir(temporary).expect("a folder").collect();
+    assert!(left.is_empty(), "left behind: {left:?}");
     let requests = model.requests().into_iter().map(|it| it.body).collect();
     (requests, fs::read(folder.path().join("out")).unwrap_or_default())
 }

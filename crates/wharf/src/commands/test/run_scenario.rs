@@ -128,7 +128,7 @@ async fn run(
         app.connect(|it| is_needed(it, task, &recording, &app.plan.sources), &[List::Tools]).await;
     let mut failures: Vec<String> = connections.faults().map(|it| it.to_string()).collect();
     recording.add_servers(&connections);
-    app.keep_results_in_memory(&connections.handle);
+    app.keep_temporary_results(&connections.handle);
     let ended = match task {
         ScenarioTask::Calls(calls) => Ok(make_calls(calls, &connections, &mut failures).await),
         ScenarioTask::Message(message) => {
