@@ -149,9 +149,15 @@ impl CachedLists {
     }
 }
 
-/// Returns the tools that clients may see.
+/// Returns the tools that clients may see: sources in the order of the file, and their tools by wire name. Some servers list
+/// in another order each time; equal bytes let the caches of model providers hit.
 fn listed(catalog: &Catalog) -> impl Iterator<Item = &Arc<ToolEntry>> {
-    catalog.tools.iter().filter(|it| it.quarantined.is_none() && it.blocked.is_none())
+    let usable = catalog.tools.iter().filter(|it| it.quarantined.is_none() && it.blocked.is_none());
+    let mut tools: Vec<&Arc<ToolEntry>> = usable.collect();
+    for of_source in tools.chunk_by_mut(|one, two| one.source == two.source) {
+        of_source.sort_by(|one, two| one.wire_name.cmp(&two.wire_name));
+    }
+    tools.into_iter()
 }
 
 /// Rejects every cursor: a list has only one page, so the gateway never issues one.

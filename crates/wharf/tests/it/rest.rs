@@ -6,7 +6,7 @@ mod agent_page;
 mod attacks;
 mod console_page;
 mod definitions;
-mod disabled_tools;
+pub(crate) mod disabled_tools;
 mod docs;
 mod events;
 mod first_use;

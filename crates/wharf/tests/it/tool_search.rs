@@ -1,6 +1,8 @@
 //! Tests catalogs that are larger than the context allows: what a model and clients are offered, and how they reach the rest.
 
-use crate::{chat::agent_file, serve::server::Server, servers::workspace::program};
+use crate::{
+    chat::agent_file, rest::disabled_tools::mcp, serve::server::Server, servers::workspace::program,
+};
 use scripted_model::{Reply, ScriptedModel, Wire};
 use serde_json::{Value, json};
 use std::{fs, path::Path, process::Command};
@@ -91,10 +93,29 @@ fn five_thousand_tools_stay_within_the_budget_and_can_be_found_and_called() {
         result_text(&requests, "c3").contains("invalid arguments for `many__brew_tea`"),
         "the inner call is checked"
     );
-    // The server lists its tools in another order each time; the request is the same.
-    let again = run_agent("context: {tool_budget: 2000, pin: ['many:list_sensor_1*']}\n");
+}
+
+/// The server lists its tools in another order each time it starts. Equal bytes let the caches of model providers hit.
+#[test]
+fn list_bytes_are_identical_across_restarts() {
+    let offered = || run_agent("context: {tool_budget: 2000, pin: ['many:list_sensor_1*']}\n");
     let bytes = |requests: &[Value]| requests[0]["tools"].to_string();
-    assert!(bytes(&requests) == bytes(&again), "the list differs after a restart");
+    assert!(bytes(&offered()) == bytes(&offered()), "the list for the model differs after a restart");
+
+    let mut folder = TempDir::new().expect("a folder");
+    let tools = prepare(folder.path());
+    fs::write(folder.path().join("agent.yaml"), tools).expect("a file");
+    let mut listed = || {
+        let settings = folder.path().join("wharf.toml").display().to_string();
+        let taken = std::mem::replace(&mut folder, TempDir::new().expect("a folder"));
+        let mut server = Server::start_in(taken, &["--settings", &settings]);
+        let list = mcp(&server, "tools/list", json!({}))["result"]["tools"].to_string();
+        server.child.kill().expect("it ran");
+        folder = server.into_folder();
+        list
+    };
+    let first = listed();
+    assert!(first.len() > 500_000 && first == listed(), "the list for clients differs after a restart");
 }
 
 #[test]

@@ -21,21 +21,26 @@ use wharf_store::{AcceptedDefinition, StoreError};
 /// Maximum length of the reason for accepting, in characters.
 const MAX_REASON_CHARS: usize = 1_000;
 
+/// Accepted definitions of tools, by source and name.
+type AcceptedTools = HashMap<(String, String), AcceptedDefinition>;
+
 /// Lists the tools of locked sources, filtered by `source` and `state`.
 pub(super) async fn list(shared: &ApiState, query: Option<&str>) -> HandlerResult {
     const STATES: [&str; 5] = ["same", "changed", "new", "gone", "accepted"];
     let query = Query::read(query, &["source", "state", "limit", "cursor"])?;
     let state = query.choice("state", &STATES.map(|it| (it, it)))?;
-    let rows = shared.journal.store().accepted_definitions().await.map_err(|error| unavailable(&error))?;
-    let tools = rows.into_iter().filter(|it| it.kind == LockedKind::Tool.as_str());
-    let accepted: HashMap<(String, String), AcceptedDefinition> =
-        tools.map(|it| ((it.source.clone(), it.name.clone()), it)).collect();
     let mut items = items(shared).await;
     items.retain(|it| query.matches("source", &it.source) && state.is_none_or(|state| it.state == state));
-    query.page(&items, tool_id, |it| {
-        let by = accepted.get(&(it.source.clone(), it.tool.clone())).filter(|_| it.state == "accepted");
-        item_json(it, by).into()
-    })
+    // Read after the items, so that it has everything that they show as accepted.
+    let accepted = accepted_tools(shared).await?;
+    query.page(&items, tool_id, |it| item_json(it, &accepted).into())
+}
+
+/// Reads the accepted tools, by source and name.
+async fn accepted_tools(shared: &ApiState) -> Result<AcceptedTools, Problem> {
+    let rows = shared.journal.store().accepted_definitions().await.map_err(|error| unavailable(&error))?;
+    let tools = rows.into_iter().filter(|it| it.kind == LockedKind::Tool.as_str());
+    Ok(tools.map(|it| ((it.source.clone(), it.name.clone()), it)).collect())
 }
 
 /// Accepts the current definition of a tool. The client names its hash, so it accepts exactly what it has shown.
@@ -101,7 +106,8 @@ async fn items(shared: &ApiState) -> Vec<LockItem> {
 
 async fn shown(shared: &ApiState, id: &str) -> Result<Value, Problem> {
     let item = items(shared).await.into_iter().find(|it| tool_id(it) == id);
-    item.map(|it| item_json(&it, None)).ok_or_else(|| Problem::not_found("tool", id))
+    let item = item.ok_or_else(|| Problem::not_found("tool", id))?;
+    Ok(item_json(&item, &accepted_tools(shared).await?))
 }
 
 /// Applies the stored definitions to this gateway. Other replicas are notified by the store.
@@ -117,7 +123,9 @@ fn tool_id(item: &LockItem) -> String {
     format!("{}:{}", item.source, item.tool)
 }
 
-fn item_json(item: &LockItem, accepted: Option<&AcceptedDefinition>) -> Value {
+fn item_json(item: &LockItem, accepted: &AcceptedTools) -> Value {
+    let accepted = accepted.get(&(item.source.clone(), item.tool.clone()));
+    let accepted = accepted.filter(|_| item.state == "accepted");
     let difference = |it: &Difference| it.to_json(&item.source, Some(&item.tool));
     let at = accepted.and_then(|it| {
         let micros = u64::try_from(it.accepted_at).ok()?;

@@ -103,8 +103,11 @@ async fn stored_tool(shared: &ApiState, source: &str, wire_name: &str) -> Option
 
 fn describe_vanished(row: &ToolRow) -> String {
     let time = |micros: i64| rfc3339(super::tools::time(micros));
-    let since = row.vanished_at.map(|it| format!(" since {}", time(it))).unwrap_or_default();
-    format!("the server has not listed the tool{since}; it listed it first at {}", time(row.first_seen))
+    let gone = match row.vanished_at {
+        Some(since) => format!("the server has not listed the tool since {}", time(since)),
+        None => "the server no longer lists the tool".to_owned(),
+    };
+    format!("{gone}; it listed it first at {}", time(row.first_seen))
 }
 
 fn describe_switch(row: &ToolRow) -> String {

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 const TOOL: &str = "/api/v1/tools/todo:delete_todo";
 
 /// Sends a sessionless MCP request and returns the response.
-pub(super) fn mcp(server: &Server, method: &str, params: Value) -> Value {
+pub(crate) fn mcp(server: &Server, method: &str, params: Value) -> Value {
     let mut params = params;
     for (name, value) in [
         ("io.modelcontextprotocol/protocolVersion", json!("2026-07-28")),

@@ -122,7 +122,11 @@ fn tool_that_vanished_and_disabled_server_are_explained() {
     upstream.hide_chatty(true);
     let vanished = (0..400).find_map(|_| {
         sleep(Duration::from_millis(25));
-        Some(why("far:chatty").1).filter(|it| it["stopped_by"]["code"] == "vanished")
+        // The time is known once the database has the new list.
+        let is_dated = |it: &Value| it["message"].as_str().is_some_and(|it| it.contains("since"));
+        let explained = why("far:chatty").1;
+        let is_vanished = explained["stopped_by"]["code"] == "vanished" && is_dated(&explained["stopped_by"]);
+        is_vanished.then_some(explained)
     });
     let vanished = vanished.unwrap_or_else(|| panic!("{}", why("far:chatty").1));
     assert_eq!(vanished["stopped_by"]["layer"], "listing", "{vanished}");

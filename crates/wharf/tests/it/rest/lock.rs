@@ -66,6 +66,7 @@ fn changed_tool_is_blocked_until_its_hash_is_accepted() {
     let reviewed = json!({ "tool_id": "todo:delete_todo", "hash": changed["hash"], "reason": "reviewed" });
     let (status, accepted) = server.ask("POST", "/api/v1/lock/accepted", Some(&reviewed));
     assert_eq!((status, &accepted["state"]), (201, &json!("accepted")), "{accepted}");
+    assert_eq!(accepted["accepted_by"], "operator", "{accepted}");
     assert_eq!(listed(&server), 4);
     assert!(item(&server, "todo:delete_todo")["accepted_at"].is_string());
     let (_, file) = server.ask("GET", "/api/v1/lock/file", None);
