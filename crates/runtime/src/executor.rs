@@ -144,7 +144,8 @@ impl Executor {
         let answer = active_source.ask(permit, ask).await;
         if let Some((recorder, position)) = recording {
             let asked = questions.map(|it| it.take()).unwrap_or_default();
-            recorder.finish(position, &tool, call.arguments.as_ref(), &answer, asked);
+            let names = (&*tool.source, &*tool.wire_name);
+            recorder.finish(position, names, call.arguments.as_ref(), &answer, asked);
         }
         match answer {
             Err(fault) if is_unknown_tool(&fault) => {

@@ -110,3 +110,33 @@ pub(crate) fn dependency_mismatch(
     tracing::info!(target: "wharf::lock", package = locked.spec, "{why} than in wharf.lock");
     None
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn other_dependencies_are_refused_only_if_that_is_enforced() {
+        let package = |hash: Option<&str>| LockedPackage {
+            kind: PackageKind::Npm,
+            spec: "a".to_owned(),
+            integrity: Default::default(),
+            is_local: false,
+            version: Some("1".to_owned()),
+            dependencies: LockedDependencies {
+                hash: hash.map(str::to_owned),
+                ..LockedDependencies::default()
+            },
+        };
+        let settings = |dependencies| LockSettings { dependencies, ..LockSettings::default() };
+        for (locked, found, check, is_refused) in [
+            (Some("a"), Some("b"), DependencyCheck::Enforce, true),
+            (Some("a"), Some("b"), DependencyCheck::Warn, false),
+            (Some("a"), Some("a"), DependencyCheck::Enforce, false),
+            (None, Some("b"), DependencyCheck::Enforce, false),
+        ] {
+            let refused = dependency_mismatch(&package(locked), &package(found), &settings(check));
+            assert_eq!(refused.is_some(), is_refused, "{locked:?} {found:?} {check:?}");
+        }
+    }
+}

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     Catalog, Fault, FaultKind,
-    catalog::{Sourced, ToolEntry},
+    catalog::Sourced,
     source_status::SourceStatus,
     upstream::{FaultInjection, recorded::fault_json},
 };
@@ -144,12 +144,11 @@ impl Recorder {
     pub(crate) fn finish(
         &self,
         position: RecordedPosition,
-        tool: &ToolEntry,
+        (source, tool): (&str, &str),
         arguments: Option<&Raw>,
         outcome: &Result<Raw, Arc<Fault>>,
         mut asked: Vec<Value>,
     ) {
-        let (source, tool) = (tool.source.as_str(), &*tool.wire_name);
         if self.faults.as_ref().is_some_and(|it| it.take_injected((source, tool), arguments, outcome)) {
             return;
         }

@@ -52,11 +52,13 @@ fn record(secret: &str, options: RecorderOptions) -> String {
     let values =
         json!({ "texts": texts, "members": members, "json": Value::from(texts.clone()).to_string() });
     let name = "c".to_owned();
-    recorder.add_server(RecordedServer { name, tools: vec![values.clone()], ..RecordedServer::default() });
+    let (tools, resources) = (vec![values.clone()], vec![values.clone()]);
+    recorder.add_server(RecordedServer { name, tools, resources, ..RecordedServer::default() });
     let result: Raw = json!({ "content": values }).into();
-    recorder.finish(recorder.start(""), ("a", "tool"), Some(&values.clone().into()), &Ok(result));
+    let asked = vec![json!({ "method": "elicitation/create", "params": values, "answer": values })];
+    recorder.finish(recorder.start(""), ("a", "tool"), Some(&values.clone().into()), &Ok(result), asked);
     let fault = crate::Fault::not_ready("a", texts.concat(), "");
-    recorder.finish(recorder.start(""), ("a", "tool"), None, &Err(Arc::new(fault)));
+    recorder.finish(recorder.start(""), ("a", "tool"), None, &Err(Arc::new(fault)), Vec::new());
     for kind in [StepKind::Input, StepKind::Model, StepKind::Approval] {
         let body = json!({ "messages": values, "response": values, "text": texts.concat() });
         let body = body.as_object().expect("an object").clone();
@@ -140,7 +142,7 @@ proptest! {
         let recorder = Recorder::create(&path, RecorderOptions::default()).expect("a recording");
         for (at, path) in paths.iter().enumerate() {
             let (arguments, result): (Raw, Raw) = (json!({ "path": path }).into(), json!({ "at": at }).into());
-            recorder.finish(recorder.start(""), ("a", "tool"), Some(&arguments), &Ok(result));
+            recorder.finish(recorder.start(""), ("a", "tool"), Some(&arguments), &Ok(result), Vec::new());
         }
         recorder.close().expect("it is written");
         let text = fs::read_to_string(path).expect("the file");
@@ -169,7 +171,7 @@ proptest! {
                 let arguments = json!({ "text": text, "number": number });
                 let ticket = recorder.start("");
                 let result = play(source, tool, &arguments, at);
-                recorder.finish(ticket, (source, tool), Some(&arguments.into()), &Ok(result));
+                recorder.finish(ticket, (source, tool), Some(&arguments.into()), &Ok(result), Vec::new());
             }
             recorder.close().expect("it is written");
             fs::read_to_string(path).expect("the file")

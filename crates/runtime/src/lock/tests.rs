@@ -4,6 +4,9 @@ use super::*;
 use crate::argument_schema::{Check, Schema};
 use proptest::prelude::*;
 use serde_json::{Value, json};
+use wharf_config::{
+    LockedDependencies, LockedIdentity, LockedItem, LockedPackage, LockedServer, PackageKind,
+};
 
 /// Compares two tools. Returns each difference as `severity kind path`.
 fn compared(before: Value, after: Value) -> Vec<String> {
@@ -125,6 +128,43 @@ fn texts_hints_and_results_are_classified() {
     }
     assert_eq!(compare_tools(None, Some(&json!({ "name": "t" })))[0].kind, DifferenceKind::ToolAdded);
     assert_eq!(compare_tools(Some(&json!({})), None)[0].kind, DifferenceKind::ToolRemoved);
+}
+
+#[test]
+fn packages_servers_and_removed_tools_are_classified() {
+    let package = |version: &str, integrity: &str, dependency: &str| LockedPackage {
+        kind: PackageKind::Npm,
+        spec: "a".to_owned(),
+        is_local: false,
+        version: Some(version.to_owned()),
+        integrity: [("any".to_owned(), integrity.to_owned())].into(),
+        dependencies: LockedDependencies {
+            hash: Some(format!("sha256-{dependency}")),
+            ..LockedDependencies::default()
+        },
+    };
+    let server = |package: LockedPackage, version: &str, tools: &[&str]| LockedServer {
+        package: Some(package),
+        identity: LockedIdentity { version: Some(version.to_owned()), ..LockedIdentity::default() },
+        tools: tools.iter().map(|it| ((*it).to_owned(), LockedItem::of(json!({ "name": it })))).collect(),
+        ..LockedServer::default()
+    };
+    let before = server(package("1", "a", "x"), "1", &["kept", "removed"]);
+    let kinds = |after: &LockedServer| -> Vec<String> {
+        let all = compare_servers("s", &before, after);
+        let differences = all.iter().flat_map(|it| it.differences.iter().map(|found| (it.id(), found)));
+        differences.map(|(id, it)| format!("{id} {} {:?}", it.kind.as_str(), it.kind.severity())).collect()
+    };
+    assert_eq!(kinds(&before), Vec::<String>::new());
+    assert_eq!(
+        kinds(&server(package("1", "b", "x"), "1", &["kept", "removed"])),
+        ["s integrity_changed Risky"]
+    );
+    assert_eq!(
+        kinds(&server(package("1", "a", "y"), "2", &["kept", "removed"])),
+        ["s dependencies_changed Note", "s server_changed Note"]
+    );
+    assert_eq!(kinds(&server(package("1", "a", "x"), "1", &["kept"])), ["s:removed tool_removed Breaking"]);
 }
 
 /// Generates small schemas of the keywords that the comparison understands.

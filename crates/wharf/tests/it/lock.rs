@@ -1,5 +1,7 @@
 //! Tests `wharf lock` and what it enforces, with a server whose definitions change and with real packages.
 
+mod other_definitions;
+
 use crate::servers::workspace::{Workspace, program, tool as cache};
 use serde_json::{Value, json};
 use std::{fs, path::Path, process::Command};

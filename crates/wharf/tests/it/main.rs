@@ -40,6 +40,7 @@ mod kills;
 #[cfg(unix)]
 mod library;
 #[cfg(target_os = "linux")]
+mod lint;
 mod local_servers;
 #[cfg(target_os = "linux")]
 mod lock;
