@@ -58,6 +58,8 @@ pub enum EventKind {
         /// Hash of its current definition.
         hash: String,
     },
+    /// The dependencies of the package differ from the lock.
+    DependenciesChanged,
     /// A fault was injected into a call.
     FaultInjected {
         /// Number of the rule, from 1.
@@ -258,7 +260,7 @@ impl EventKind {
             EventKind::Progress { .. } => "progress",
             EventKind::Exception(_) => "exception",
             EventKind::Called(_) => "call",
-            EventKind::Lock { .. } => "lock",
+            EventKind::Lock { .. } | EventKind::DependenciesChanged => "lock",
             EventKind::FaultInjected { .. } => "fault_injected",
             EventKind::ResultStored { .. } => "result",
             EventKind::Missed(_) => "missed",

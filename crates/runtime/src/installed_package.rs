@@ -8,8 +8,8 @@ mod pypi;
 
 use std::path::Path;
 use wharf_config::{
-    DependencyCheck, Download, Endpoint, Launch, Launcher, LockSettings, LockedDependencies, LockedPackage,
-    PackageKind, Program, Source, sha256,
+    Download, Endpoint, Launch, Launcher, LockedDependencies, LockedPackage, PackageKind, Program, Source,
+    sha256,
 };
 
 /// Maximum size of a granted program that is hashed, in bytes.
@@ -93,22 +93,10 @@ pub(crate) fn integrity_mismatch(locked: &LockedPackage, found: &LockedPackage) 
     }
 }
 
-/// Returns why the dependencies of a package are not the locked ones, if that has to be enforced. Otherwise only logs it.
-pub(crate) fn dependency_mismatch(
-    locked: &LockedPackage,
-    found: &LockedPackage,
-    settings: &LockSettings,
-) -> Option<String> {
+/// Returns whether a package has other dependencies than the locked ones.
+pub(crate) fn has_other_dependencies(locked: &LockedPackage, found: &LockedPackage) -> bool {
     let is_known = found.version.is_some() && locked.dependencies != LockedDependencies::default();
-    if !is_known || locked.dependencies == found.dependencies {
-        return None;
-    }
-    let why = "its dependencies are others".to_owned();
-    if settings.dependencies == DependencyCheck::Enforce {
-        return Some(why);
-    }
-    tracing::info!(target: "wharf::lock", package = locked.spec, "{why} than in wharf.lock");
-    None
+    is_known && locked.dependencies != found.dependencies
 }
 
 #[cfg(test)]
@@ -116,27 +104,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn other_dependencies_are_refused_only_if_that_is_enforced() {
-        let package = |hash: Option<&str>| LockedPackage {
+    fn dependencies_are_compared_if_both_are_known() {
+        let package = |version: Option<&str>, hash: Option<&str>| LockedPackage {
             kind: PackageKind::Npm,
             spec: "a".to_owned(),
             integrity: Default::default(),
             is_local: false,
-            version: Some("1".to_owned()),
+            version: version.map(str::to_owned),
             dependencies: LockedDependencies {
-                hash: hash.map(str::to_owned),
+                hash: hash.map(|it| (1, it.to_owned())),
                 ..LockedDependencies::default()
             },
         };
-        let settings = |dependencies| LockSettings { dependencies, ..LockSettings::default() };
-        for (locked, found, check, is_refused) in [
-            (Some("a"), Some("b"), DependencyCheck::Enforce, true),
-            (Some("a"), Some("b"), DependencyCheck::Warn, false),
-            (Some("a"), Some("a"), DependencyCheck::Enforce, false),
-            (None, Some("b"), DependencyCheck::Enforce, false),
+        for (locked, found, is_other) in [
+            (package(Some("1"), Some("a")), package(Some("1"), Some("b")), true),
+            (package(Some("1"), Some("a")), package(Some("1"), Some("a")), false),
+            (package(Some("1"), None), package(Some("1"), Some("b")), false),
+            (package(Some("1"), Some("a")), package(None, None), false),
         ] {
-            let refused = dependency_mismatch(&package(locked), &package(found), &settings(check));
-            assert_eq!(refused.is_some(), is_refused, "{locked:?} {found:?} {check:?}");
+            assert_eq!(has_other_dependencies(&locked, &found), is_other, "{locked:?} {found:?}");
         }
     }
 }

@@ -13,8 +13,9 @@ mod working_directory;
 pub use crate::consent::{Answerable, Consent, DeclineAll, ServerRequest};
 use crate::{
     call::Caller,
+    events::EventKind,
     fault::{Fault, FaultKind, Stage},
-    installed_package::{dependency_mismatch, installed_package, integrity_mismatch},
+    installed_package::{has_other_dependencies, installed_package, integrity_mismatch},
     redact::Redactor,
     status_publisher::StatusPublisher,
 };
@@ -32,7 +33,7 @@ use std::{
     time::{Duration, Instant},
 };
 use tokio::sync::watch;
-use wharf_config::{Builtin, EraChoice, LockMode, Source};
+use wharf_config::{Builtin, DependencyCheck, EraChoice, LockMode, Source};
 use wharf_mcp::{
     Disconnect, EgressPolicy, Failure, Opener, Raw, Request, Session, SessionTask,
     fault_injection::FaultyOpener,
@@ -246,9 +247,18 @@ impl Upstream {
         let locked = self.source.package.as_ref().filter(|_| self.context.recorded.is_none())?;
         let process = connect_attempt.publisher.as_ref().and_then(|it| it.status().0.pid);
         let found = installed_package(&self.source, process).await?;
-        let why = integrity_mismatch(locked, &found)
-            .or_else(|| dependency_mismatch(locked, &found, &self.source.lock))?;
         let name = self.source.name.shown();
+        let has_other_dependencies = has_other_dependencies(locked, &found);
+        if has_other_dependencies {
+            tracing::info!(target: "wharf::lock", source = name, "the dependencies differ from wharf.lock");
+            if let Some(publisher) = &connect_attempt.publisher {
+                publisher.publish(EventKind::DependenciesChanged);
+            }
+        }
+        let is_enforced = self.source.lock.dependencies == DependencyCheck::Enforce;
+        let why = integrity_mismatch(locked, &found).or_else(|| {
+            (has_other_dependencies && is_enforced).then(|| "its dependencies are others".to_owned())
+        })?;
         let cause = format!("the package of `{name}` differs from wharf.lock: {why}");
         if self.source.lock.mode != LockMode::Enforce {
             tracing::warn!(target: "wharf::lock", source = name, "{cause}");

@@ -139,13 +139,13 @@ fn packages_servers_and_removed_tools_are_classified() {
         version: Some(version.to_owned()),
         integrity: [("any".to_owned(), integrity.to_owned())].into(),
         dependencies: LockedDependencies {
-            hash: Some(format!("sha256-{dependency}")),
+            hash: Some((1, format!("sha256-{dependency}"))),
             ..LockedDependencies::default()
         },
     };
     let server = |package: LockedPackage, version: &str, tools: &[&str]| LockedServer {
         package: Some(package),
-        identity: LockedIdentity { version: Some(version.to_owned()), ..LockedIdentity::default() },
+        identity: LockedIdentity { version: version.to_owned(), ..LockedIdentity::default() },
         tools: tools.iter().map(|it| ((*it).to_owned(), LockedItem::of(json!({ "name": it })))).collect(),
         ..LockedServer::default()
     };

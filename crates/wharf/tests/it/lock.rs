@@ -317,6 +317,15 @@ async fn real_packages_are_pinned_and_lock_twice_to_the_same_bytes() {
         .await
         .check(66, "the package of `memory` differs from wharf.lock: its content is");
     workspace.wharf("call time:get_current_time timezone=UTC").await.check(0, "timezone");
+
+    let hash = npm["dependencies"]["hash"].as_str().expect("a hash");
+    fs::write(workspace.path("wharf.lock"), first.replace(hash, "sha256-00")).expect("a file");
+    workspace.wharf("call memory:read_graph").await.check(0, "entities");
+    let agent = fs::read_to_string(workspace.path("agent.yaml")).expect("a file");
+    fs::write(workspace.path("agent.yaml"), format!("lock: {{dependencies: enforce}}\n{agent}"))
+        .expect("a file");
+    let refused = workspace.wharf("call memory:read_graph").await;
+    refused.check(66, "the package of `memory` differs from wharf.lock: its dependencies are others");
 }
 
 /// Versions of a real server that the cache `uvx-versions` has.

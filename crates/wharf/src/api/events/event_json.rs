@@ -45,6 +45,7 @@ pub(super) fn event(event: &Event, handle: &Handle) -> Value {
         EventKind::Lock { tool_id, state, hash } => {
             json!({ "tool_id": truncate(tool_id), "state": state, "hash": hash })
         }
+        EventKind::DependenciesChanged => json!({ "tool_id": null, "state": "dependencies", "hash": null }),
         EventKind::FaultInjected { rule } => json!({ "rule": rule }),
         EventKind::ResultStored { id, bytes } => json!({ "id": id, "bytes": bytes }),
         EventKind::Missed(count) => json!({ "events": count }),
