@@ -79,7 +79,11 @@ impl MemoryResults {
         let Some(folder) = &self.folder else { return Ok(None) };
         if folder.get().is_none() {
             // If two results are stored at once, one of the folders is removed again.
-            let _ = folder.set(Builder::new().prefix("wharf-results-").tempdir()?);
+            let mut builder = Builder::new();
+            builder.prefix("wharf-results-");
+            #[cfg(unix)]
+            builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o700));
+            let _ = folder.set(builder.tempdir()?);
         }
         Ok(folder.get())
     }
