@@ -1424,6 +1424,11 @@ export interface components {
             hints?: Record<string, unknown>;
             /** @enum {unknown} */
             kind: "call" | "form" | "link" | "sampling";
+            passed?: {
+                bytes: number;
+                id: string;
+                pointer: string;
+            }[];
             run_id: string;
             /** @enum {unknown} */
             scope: "once" | "tool" | null;
