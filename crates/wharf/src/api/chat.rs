@@ -192,7 +192,8 @@ impl From<StartError> for Problem {
                     "a run of the conversation is under way or waits for decisions",
                 )
                 .kind("conversation_busy")
-                .hint(format!("the run is {run_id}")),
+                .hint("wait for its end, decide about its calls, or cancel it")
+                .run_id(run_id),
                 BeginError::Full => Problem::new(StatusCode::CONFLICT, "the conversation is too long")
                     .kind("conversation_full")
                     .hint("start a new conversation"),

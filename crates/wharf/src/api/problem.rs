@@ -20,6 +20,8 @@ struct Details {
     request_id: Option<String>,
     /// All errors of the request, if there can be several.
     problems: Option<Value>,
+    /// Run that keeps a conversation busy.
+    run_id: Option<String>,
     retry_after: Option<Duration>,
     allow: Option<String>,
     /// Closes the connection after the response.
@@ -39,7 +41,7 @@ pub(super) fn shorten(text: &str) -> &str {
 impl Problem {
     pub(super) fn new(status: StatusCode, detail: impl Into<String>) -> Problem {
         let (kind, detail) = ("about:blank", detail.into());
-        let (hint, request_id, problems, retry_after, allow) = (None, None, None, None, None);
+        let (hint, request_id, problems, run_id, retry_after, allow) = (None, None, None, None, None, None);
         let (closes, is_unrecorded) = (false, false);
         Problem(Box::new(Details {
             status,
@@ -48,6 +50,7 @@ impl Problem {
             hint,
             request_id,
             problems,
+            run_id,
             retry_after,
             allow,
             closes,
@@ -130,7 +133,8 @@ impl Problem {
 
     /// Builds the JSON document.
     pub(super) fn body(&self) -> Value {
-        let Details { status, kind, detail, hint, request_id, problems, is_unrecorded, .. } = &*self.0;
+        let Details { status, kind, detail, hint, request_id, problems, run_id, is_unrecorded, .. } =
+            &*self.0;
         let mut body = json!({
             "type": kind,
             "title": status.canonical_reason(),
@@ -141,6 +145,9 @@ impl Problem {
         });
         if let Some(problems) = problems {
             body["problems"] = problems.clone();
+        }
+        if let Some(run_id) = run_id {
+            body["run_id"] = run_id.as_str().into();
         }
         if *is_unrecorded {
             body["recorded"] = json!(false);
@@ -157,6 +164,12 @@ impl Problem {
     /// Adds the list of all errors, each an object.
     pub(super) fn problems(mut self, problems: Value) -> Problem {
         self.0.problems = Some(problems);
+        self
+    }
+
+    /// Names the run that keeps a conversation busy.
+    pub(super) fn run_id(mut self, run_id: String) -> Problem {
+        self.0.run_id = Some(run_id);
         self
     }
 
