@@ -298,8 +298,15 @@ raw! {
 }
 
 raw! {
-    /// `[breaker]` and `[agent.breaker]` of wharf.toml.
+    /// `[breaker]` of wharf.toml.
     RawBreaker, "[breaker]" { failure_threshold = "failure_threshold", recovery_timeout = "recovery_timeout" }
+}
+
+raw! {
+    /// `[agent.breaker]` of wharf.toml.
+    RawModelBreaker, "[agent.breaker]" {
+        failure_threshold = "failure_threshold", recovery_timeout = "recovery_timeout",
+    }
 }
 
 raw! {

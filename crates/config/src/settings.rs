@@ -133,17 +133,22 @@ fn grants(field: Field, diagnostics: &mut Diagnostics) -> Option<Grants> {
     })
 }
 
-/// Reads the thresholds of circuit breakers. Those that are not set stay as usual.
 fn breaker(field: Field, usual: BreakerPolicy, diagnostics: &mut Diagnostics) -> Option<BreakerPolicy> {
-    let RawBreaker { failure_threshold, recovery_timeout } = RawBreaker::read(field.node, diagnostics)?;
+    let raw = RawBreaker::read(field.node, diagnostics)?;
+    Some(breaker_policy(raw, usual, diagnostics))
+}
+
+/// Reads the thresholds of circuit breakers. Those that are not set stay as usual.
+fn breaker_policy(raw: RawBreaker, usual: BreakerPolicy, diagnostics: &mut Diagnostics) -> BreakerPolicy {
+    let RawBreaker { failure_threshold, recovery_timeout } = raw;
     let mut reader = Reader { class: "ConfigError", diagnostics };
     let threshold = reader.count("failure_threshold", failure_threshold, u64::from(u32::MAX));
-    Some(BreakerPolicy {
+    BreakerPolicy {
         failure_threshold: threshold.and_then(|it| it.try_into().ok()).unwrap_or(usual.failure_threshold),
         recovery_timeout: reader
             .seconds("recovery_timeout", recovery_timeout)
             .unwrap_or(usual.recovery_timeout),
-    })
+    }
 }
 
 fn result_quotas(field: Option<Field>, diagnostics: &mut Diagnostics) -> ResultQuotas {

@@ -6,7 +6,7 @@ use crate::{
     diagnostic::Diagnostics,
     lower::agent_settings::{read_limits, read_rules},
     node::{Node, Pair, Value},
-    raw::{Field, RawAgentPolicy, RawLimits, RawPrice},
+    raw::{Field, RawAgentPolicy, RawBreaker, RawLimits, RawModelBreaker, RawPrice},
     read::Reader,
 };
 use std::{collections::BTreeMap, time::Duration};
@@ -58,7 +58,12 @@ pub(super) fn agent(field: Option<Field>, diagnostics: &mut Diagnostics) -> Opti
         approval: read_rules(approval, "agent.approval", diagnostics),
         openai_approval_wait: wait.map_or(usual.openai_approval_wait, Duration::from_secs),
         breaker: match breaker {
-            Some(field) => super::breaker(field, usual.breaker, diagnostics)?,
+            Some(field) => {
+                let raw = RawModelBreaker::read(field.node, diagnostics)?;
+                let RawModelBreaker { failure_threshold, recovery_timeout } = raw;
+                let raw = RawBreaker { failure_threshold, recovery_timeout };
+                super::breaker_policy(raw, usual.breaker, diagnostics)
+            }
             None => usual.breaker,
         },
         prices: read_prices(prices, diagnostics),

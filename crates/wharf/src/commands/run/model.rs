@@ -7,10 +7,13 @@ use crate::{
     environment::Environment,
     exit::Exit,
 };
-use wharf_agent::{ModelTape, client::ModelClient};
+use wharf_agent::{
+    ModelTape,
+    client::{ModelBreaker, ModelClient},
+};
 use wharf_config::{MaskedString, Model, ModelPrice, Plan, Provider, RunLimits};
 
-/// Creates the client of the model. The redactor learns its key.
+/// Creates the client of the model, with the circuit breaker that the operator set. The redactor learns its key.
 pub(in crate::commands) fn client(
     app: &App,
     named: Option<&str>,
@@ -20,7 +23,9 @@ pub(in crate::commands) fn client(
     let mut model = model_of(&app.plan, named)?;
     set_model_key(&mut model, &environment.variables);
     app.redactor().learn(&Plan { model: Some(model.clone()), ..app.plan.clone() });
-    model_client(&model, app.redactor(), tape).map_err(|error| config_error(&error))
+    let client = model_client(&model, app.redactor(), tape).map_err(|error| config_error(&error))?;
+    let breaker = ModelBreaker::new(client.breaker_key().into(), app.agent_policy.breaker, None);
+    Ok(client.with_breaker(breaker))
 }
 
 /// Returns the price of the model, if it is known.
