@@ -13,9 +13,10 @@ use crate::{
     dialect::Dialect,
     model::{
         AnswerLimits, ModelChanges, ModelOptions,
-        trouble::{ProviderError, Trouble},
+        trouble::{ProviderError, ProviderErrorKind, Trouble},
     },
     model_tape::ModelTape,
+    provider::key_hint,
     view::View,
 };
 use address::{request_headers, request_url};
@@ -76,6 +77,8 @@ pub struct ModelClient {
     first_delay: Duration,
     breaker: ModelBreaker,
     redactor: Arc<Redactor>,
+    /// Advice if the provider refuses the key.
+    key_hint: String,
     /// Time before which the provider does not want another request. Shared by all clients of the model.
     hold_off: Arc<Mutex<Option<Instant>>>,
     /// Whether a question that fails after a delta is not asked again.
@@ -111,6 +114,7 @@ impl ModelClient {
             first_delay: FIRST_DELAY,
             breaker: ModelBreaker::new(breaker_key.into(), BreakerPolicy::MODEL, None),
             redactor,
+            key_hint: key_hint(model),
             hold_off: Arc::default(),
             keeps_deltas: false,
             tape: ModelTape::default(),
@@ -161,6 +165,7 @@ impl ModelClient {
             first_delay: self.first_delay,
             breaker: self.breaker.clone(),
             redactor: self.redactor.clone(),
+            key_hint: self.key_hint.clone(),
             hold_off: self.hold_off.clone(),
             keeps_deltas: changes.keeps_deltas,
             tape: self.tape.clone(),
@@ -288,7 +293,7 @@ impl ModelClient {
                     redactor.finish().for_each(|event| on_event(ModelEvent::Delta(event)));
                     return Ok(answer);
                 }
-                Err(trouble) => self.redact(trouble),
+                Err(trouble) => self.describe(trouble),
             };
             self.note_hold_off(&trouble);
             if has_deltas {
@@ -394,11 +399,15 @@ impl ModelClient {
         }
     }
 
-    /// Replaces secrets that a server repeated in its error.
-    fn redact(&self, trouble: Trouble) -> Trouble {
+    /// Replaces secrets that a server repeated in its error, and adds advice about the key.
+    fn describe(&self, trouble: Trouble) -> Trouble {
         match trouble {
             Trouble::Provider(mut error) => {
                 error.message = self.redactor.redact(&error.message);
+                error.hint = match error.kind {
+                    ProviderErrorKind::Unauthorized => Some(self.key_hint.clone()),
+                    _ => error.hint,
+                };
                 Trouble::Provider(error)
             }
             Trouble::NotEvents(beginning) => Trouble::NotEvents(self.redactor.redact(&beginning)),

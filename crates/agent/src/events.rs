@@ -2,6 +2,7 @@
 
 use crate::{
     consent::InputQuestion,
+    message::{Content, ToolResult},
     run_ending::{RunReport, RunStatus, RunUsage},
 };
 use serde_json::{Value, json};
@@ -35,6 +36,8 @@ pub enum AgentEvent {
         message: String,
         /// `error_type` of the error.
         error_type: &'static str,
+        /// Advice, if there is any.
+        hint: Option<String>,
         /// Time until the next try.
         delay: Duration,
     },
@@ -54,6 +57,8 @@ pub enum AgentEvent {
         error_type: &'static str,
         /// Description.
         message: String,
+        /// Advice, if there is any.
+        hint: Option<String>,
         /// Call that it concerns.
         call_id: Option<String>,
     },
@@ -78,8 +83,8 @@ pub struct ToolCallEvent {
     pub status: ToolStatus,
     /// The rule, hint, default or person that decided about the call. Empty if nothing had to be decided.
     pub why: String,
-    /// Words of the result, redacted, if the call has ended.
-    pub result: Option<String>,
+    /// Result in the words for the model, redacted, if the call has ended.
+    pub result: Option<ToolResult>,
     /// Duration, if the call was made.
     pub duration: Option<Duration>,
 }
@@ -124,6 +129,8 @@ pub struct ApprovalQuestion {
     pub definition_hash: String,
     /// Digest of the call.
     pub digest: String,
+    /// Whether an equal call may have been executed, so that only a decision about this call counts.
+    pub is_repetition: bool,
     /// Time after which the call is denied, if it waits.
     pub expires_at: Option<SystemTime>,
 }
@@ -154,10 +161,10 @@ impl AgentEvent {
                 ("response_delta", json!({ "delta": delta, "offset": offset }))
             }
             AgentEvent::Reset => ("reset", json!({})),
-            AgentEvent::Retry { message, error_type, delay } => {
+            AgentEvent::Retry { message, error_type, hint, delay } => {
                 let delay = delay.as_secs_f64();
                 let data = json!({ "error_type": error_type, "message": message, "recoverable": true,
-                    "hint": null, "retry_in": delay });
+                    "hint": hint, "retry_in": delay });
                 ("error", data)
             }
             AgentEvent::ToolCall(call) => ("tool_call", call.to_json()),
@@ -165,9 +172,9 @@ impl AgentEvent {
             AgentEvent::InputRequest(question) => ("input_request", question.to_json()),
             AgentEvent::Context(what) => ("context", json!({ "message": what })),
             AgentEvent::Usage(usage) => ("usage", usage.to_json()),
-            AgentEvent::Error { error_type, message, call_id } => {
+            AgentEvent::Error { error_type, message, hint, call_id } => {
                 let data = json!({ "error_type": error_type, "message": message, "recoverable": true,
-                    "hint": null, "call_id": call_id });
+                    "hint": hint, "call_id": call_id });
                 ("error", data)
             }
             AgentEvent::Done(report) => ("done", report.to_json()),
@@ -176,6 +183,11 @@ impl AgentEvent {
 }
 
 impl ToolCallEvent {
+    /// Returns the words of the result. Empty if the call has not ended.
+    pub fn result_text(&self) -> String {
+        self.result.as_ref().map(ToolResult::text).unwrap_or_default()
+    }
+
     fn to_json(&self) -> Value {
         let mut data = json!({ "tool_name": self.tool_name, "arguments": self.arguments,
             "status": self.status.as_str(), "call_id": self.call_id, "source": self.source });
@@ -183,13 +195,20 @@ impl ToolCallEvent {
             data["why"] = self.why.as_str().into();
         }
         if let Some(result) = &self.result {
-            data["result"] = result.as_str().into();
+            data["result"] = result_json(result);
         }
         if let Some(duration) = self.duration {
             data["execution_duration"] = duration.as_secs_f64().into();
         }
         data
     }
+}
+
+/// Returns a result with the names of the REST API. An image is a line that describes it.
+fn result_json(result: &ToolResult) -> Value {
+    let block = |content: &Content| json!({ "type": "text", "text": content.as_text() });
+    let content: Vec<Value> = result.content.iter().map(block).collect();
+    json!({ "content": content, "is_error": result.is_error })
 }
 
 impl ApprovalQuestion {

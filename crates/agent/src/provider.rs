@@ -25,6 +25,24 @@ pub fn uses_key_variable(model: &Model) -> bool {
     model.endpoint.is_none() || model.provider == Provider::AzureOpenAi
 }
 
+/// Returns advice for a provider that refuses the key: which provider it is, and the variable or setting with the key.
+pub(crate) fn key_hint(model: &Model) -> String {
+    let provider = model.provider.as_str();
+    let place = match &model.api_key {
+        Some(key) if key.is_secret() => {
+            let shown = key.shown();
+            shown.strip_prefix("${").and_then(|it| it.strip_suffix('}')).unwrap_or(shown).to_owned()
+        }
+        Some(_) => "'model.api_key'".to_owned(),
+        None => {
+            let variable = key_variable(model.provider).filter(|_| uses_key_variable(model));
+            let set = variable.map_or_else(String::new, |it| format!("{it} or "));
+            return format!("'{provider}' asks for a key: set {set}'model.api_key'");
+        }
+    };
+    format!("check the key of '{provider}' in {place}, and whether it may use this model")
+}
+
 /// Returns the endpoint to use if the agent file has no `endpoint`, or `None` if every customer has their own.
 pub fn default_endpoint(provider: Provider) -> Option<&'static str> {
     match provider {

@@ -30,7 +30,10 @@ pub(crate) fn redact_event(mut event: AgentEvent, redactor: &Redactor) -> AgentE
                 InputKind::Link { url, .. } => *url = redactor.redact(url),
             }
         }
-        AgentEvent::Error { message, .. } => *message = redactor.redact(message),
+        AgentEvent::Error { message, hint, .. } => {
+            *message = redactor.redact(message);
+            *hint = hint.take().map(|it| redactor.redact(&it));
+        }
         AgentEvent::Text { delta, .. } => *delta = redactor.redact(delta),
         AgentEvent::Thinking(text) => *text = redactor.redact(text),
         _ => {}

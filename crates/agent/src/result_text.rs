@@ -84,6 +84,9 @@ pub(crate) struct CallOutcome {
     /// Error that clients are told, if the call failed by itself.
     #[serde(default)]
     pub(crate) error: Option<CallError>,
+    /// Advice for people about that error.
+    #[serde(default)]
+    pub(crate) hint: Option<String>,
 }
 
 impl CallOutcome {
@@ -94,6 +97,7 @@ impl CallOutcome {
             is_error: true,
             fate: CallFate::NotExecuted,
             error: None,
+            hint: None,
         }
     }
 
@@ -113,20 +117,24 @@ impl CallOutcome {
             is_error: true,
             fate: CallFate::Unknown,
             error: None,
+            hint: None,
         }
     }
 
     /// Reads the outcome of a completed call.
     pub(crate) fn of(record: &CallRecord) -> CallOutcome {
         match &record.outcome {
-            Outcome::Failed(fault) => {
-                CallOutcome { error: Some(CallError::of(fault)), ..describe_fault(fault) }
-            }
+            Outcome::Failed(fault) => CallOutcome {
+                error: Some(CallError::of(fault)),
+                hint: fault.hint.clone(),
+                ..describe_fault(fault)
+            },
             Outcome::Answered(_) | Outcome::Refused(_) => CallOutcome {
                 content: record.result().map_or_else(Vec::new, |it| describe_result(&it)),
                 is_error: matches!(record.outcome, Outcome::Refused(_)),
                 fate: CallFate::Answered,
                 error: None,
+                hint: None,
             },
         }
     }
@@ -151,6 +159,7 @@ fn describe_fault(fault: &Fault) -> CallOutcome {
             is_error: true,
             fate: CallFate::Answered,
             error: None,
+            hint: None,
         },
         _ if sent_word(fault.sent) == "no" => {
             CallOutcome::refused(format!("not executed: {cause}. It is safe to call again."))

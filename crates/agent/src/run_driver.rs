@@ -287,9 +287,9 @@ impl<'a> RunDriver<'a> {
                 on_event(AgentEvent::Reset);
             }
             ModelEvent::Retry { trouble, delay } => {
-                let (message, error_type) = (trouble.to_string(), trouble.error_type());
+                let (message, error_type, hint) = (trouble.to_string(), trouble.error_type(), trouble.hint());
                 retries.push(format!("the model is asked again: {message}"));
-                on_event(AgentEvent::Retry { message, error_type, delay });
+                on_event(AgentEvent::Retry { message, error_type, hint, delay });
             }
         };
         let question = Question { messages: &messages, tool_choice: kind.tool_choice() };

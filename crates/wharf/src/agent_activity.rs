@@ -23,7 +23,7 @@ pub(crate) fn describe_activity(event: &AgentEvent) -> Option<String> {
 }
 
 fn describe_call(call: &ToolCallEvent) -> Option<String> {
-    let result = || shorten(call.result.as_deref().unwrap_or_default().lines().next().unwrap_or_default());
+    let result = || shorten(call.result_text().lines().next().unwrap_or_default());
     let duration = call.duration.map(format_duration).unwrap_or_default();
     match call.status {
         ToolStatus::InProgress => {

@@ -110,6 +110,7 @@ impl Trouble {
             Trouble::Silent(_) => "raise 'model.idle_timeout' if the model pauses longer",
             Trouble::NotRecorded(_) => "record again with --record",
             Trouble::NotEvents(_) => "check 'model.endpoint'; it may be the address of a web page",
+            Trouble::Provider(ProviderError { hint: Some(hint), .. }) => hint,
             Trouble::Provider(error) => match error.kind {
                 ProviderErrorKind::Unauthorized => "check the key and whether it may use this model",
                 ProviderErrorKind::NotFound => "check 'model.name' and 'model.endpoint'",

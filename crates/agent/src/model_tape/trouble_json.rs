@@ -81,6 +81,7 @@ fn read_provider(json: &Value) -> ProviderError {
         status: json["status"].as_u64().and_then(|it| u16::try_from(it).ok()),
         message: json["message"].as_str().unwrap_or_default().to_owned(),
         retry_after: None,
+        hint: None,
     }
 }
 
@@ -97,6 +98,7 @@ mod tests {
                 status: Some(400),
                 message: "no".to_owned(),
                 retry_after: None,
+                hint: None,
             })
         };
         let kinds = [

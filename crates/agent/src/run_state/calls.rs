@@ -54,6 +54,7 @@ impl RunState {
                 source: tool.as_ref().map(|it| it.source.clone()),
                 may_write: tool.as_ref().is_none_or(|it| it.may_write()),
                 is_open_world: tool.as_ref().is_some_and(|it| it.is_open_world),
+                is_repetition: false,
                 tool_id,
                 call,
                 offered_name,
@@ -117,6 +118,7 @@ impl RunState {
     fn apply_policy(&mut self, slot: &mut CallSlot, tool: &ToolFacts) {
         let decided = self.rules.decide(tool, self.progress.has_seen_untrusted);
         let is_unknown = self.progress.unknown_fates.contains(&slot.digest);
+        slot.is_repetition = is_unknown;
         let (decision, why) = match decided.decision {
             Decision::Allow if is_unknown => {
                 (Decision::Ask, "an earlier call with the same arguments may have been executed".to_owned())
@@ -287,9 +289,10 @@ impl RunState {
                 self.events.extend(outcome.error.map(|it| AgentEvent::Error {
                     error_type: it.error_type(),
                     message: outcome.text(),
+                    hint: outcome.hint.clone(),
                     call_id,
                 }));
-                (*status, Some(outcome.text()))
+                (*status, slot.result())
             }
         };
         self.events.push(AgentEvent::ToolCall(ToolCallEvent {

@@ -35,6 +35,9 @@ pub(super) struct CallSlot {
     pub(super) is_recorded: bool,
     pub(super) may_write: bool,
     pub(super) is_open_world: bool,
+    /// Whether an equal call may have been executed.
+    #[serde(default)]
+    pub(super) is_repetition: bool,
     pub(super) state: SlotState,
 }
 
@@ -162,6 +165,7 @@ impl CallSlot {
             hints: self.hints.clone(),
             definition_hash: self.definition_hash.clone(),
             digest: self.digest.clone(),
+            is_repetition: self.is_repetition,
             expires_at: None,
         }
     }
@@ -178,7 +182,7 @@ impl CallSlot {
         }
     }
 
-    fn result(&self) -> Option<ToolResult> {
+    pub(super) fn result(&self) -> Option<ToolResult> {
         let SlotState::Settled(outcome, _) = &self.state else { return None };
         Some(ToolResult {
             call_id: self.call.id.clone(),

@@ -184,6 +184,7 @@ pub(super) fn answered(text: &str) -> CallOutcome {
         is_error: false,
         fate: CallFate::Answered,
         error: None,
+        hint: None,
     }
 }
 

@@ -12,7 +12,7 @@ use tokio::time::timeout;
 use wharf_agent::{
     Agent, AgentEvent, CallLog, RunError, RunReport, RunSignals, RunUsage, client::ModelClient,
 };
-use wharf_runtime::{CallRecord, Catalog, Handle, catalog::Discovery};
+use wharf_runtime::{CallRecord, Catalog, Fault, Handle, catalog::Discovery};
 
 /// How long a run waits for sources that are still starting.
 const SETTLE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -97,9 +97,13 @@ fn unreachable_sources(handle: &Handle, catalog: &Catalog) -> Vec<AgentEvent> {
             Some(Discovery::Failed(fault)) => Some(fault.clone()),
             _ => None,
         });
-    let event =
-        |message: String| AgentEvent::Error { error_type: "mcp_connection_error", message, call_id: None };
-    faults.map(|it| event(it.message())).collect()
+    let event = |fault: Arc<Fault>| AgentEvent::Error {
+        error_type: "mcp_connection_error",
+        message: fault.message(),
+        hint: fault.hint.clone(),
+        call_id: None,
+    };
+    faults.map(event).collect()
 }
 
 /// Records calls in the journal.

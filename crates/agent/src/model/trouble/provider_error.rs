@@ -43,6 +43,8 @@ pub struct ProviderError {
     pub message: String,
     /// Time after which the provider allows another request, if it said so.
     pub retry_after: Option<Duration>,
+    /// Advice for this provider and its key, if there is any.
+    pub hint: Option<String>,
 }
 
 /// Meaning of a provider's error.
@@ -118,7 +120,7 @@ impl ProviderError {
         let message = message.map_or_else(|| error.to_string(), str::to_owned);
         let words = ["type", "code", "status", "param"].map(|key| error[key].as_str().unwrap_or_default());
         let kind = classify(status, &words, &message, error);
-        ProviderError { kind, status, message: shorten(&message), retry_after: None }
+        ProviderError { kind, status, message: shorten(&message), retry_after: None, hint: None }
     }
 
     /// Creates the error for a request that is not made, because the provider asked to wait.
@@ -128,6 +130,7 @@ impl ProviderError {
             status: Some(429),
             message: "the rate limit of an earlier request still holds".to_owned(),
             retry_after: Some(retry_after),
+            hint: None,
         }
     }
 

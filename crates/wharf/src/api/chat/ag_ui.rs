@@ -250,7 +250,7 @@ impl AgUiWriter {
         }
         self.message += 1;
         let result = json!({ "type": "TOOL_CALL_RESULT", "messageId": self.message_id(), "toolCallId": id,
-            "content": call.result.as_deref().unwrap_or_default(), "role": "tool" });
+            "content": call.result_text(), "role": "tool" });
         write_data(&result, out);
     }
 

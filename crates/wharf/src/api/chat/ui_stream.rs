@@ -177,7 +177,7 @@ impl UiStreamWriter {
                 "input": call.arguments, "dynamic": true });
             write_data(&chunk, out);
         }
-        let result = call.result.as_deref().unwrap_or_default();
+        let result = call.result_text();
         let chunk = match call.status {
             ToolStatus::InProgress | ToolStatus::AwaitingApproval => return,
             ToolStatus::Completed => json!({ "type": "tool-output-available", "toolCallId": id,

@@ -65,7 +65,9 @@ impl RunNotes {
                 format!("retry after {}: {message}", format_duration(*delay))
             }
             AgentEvent::Context(what) => format!("context: {what}"),
-            AgentEvent::Error { error_type, message, call_id: None } => format!("{error_type}: {message}"),
+            AgentEvent::Error { error_type, message, call_id: None, .. } => {
+                format!("{error_type}: {message}")
+            }
             AgentEvent::ApprovalRequest(question) => {
                 self.asked.insert(question.call_id.clone(), question.why.clone());
                 return;

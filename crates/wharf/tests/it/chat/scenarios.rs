@@ -124,6 +124,7 @@ fn the_model_continues_without_a_server_that_is_down() {
     let events = events(&send(&server, &json!({ "message": "Hi" })));
     assert_eq!(names(&events), ["started", "error", "response_delta", "usage", "done"]);
     assert_eq!(events[1].2["error_type"], "mcp_connection_error");
+    assert!(events[1].2["hint"].is_string(), "{events:?}");
     assert_eq!(events[4].2["success"], true);
 }
 

@@ -58,7 +58,7 @@ fn trouble_of_the_model_decides_the_exit_code() {
     let error = |status: u16| Reply::error(status, &value!({ "error": { "message": "no" } }));
     let soon = |status: u16| error(status).header("retry-after-ms", "1");
     let rows = [
-        ("401", error(401), 2, "the provider answered 401: no\nhelp: check the key"),
+        ("401", error(401), 2, "the provider answered 401: no\nhelp: check the key of 'openai' in"),
         ("404", error(404), 2, "help: check 'model.name'"),
         ("400", error(400), 76, "the provider answered 400"),
         ("413", error(413), 1, "does not fit into the context window"),
