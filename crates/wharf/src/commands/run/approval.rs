@@ -14,10 +14,13 @@ use std::{
 use tokio::task;
 use wharf_agent::{ApprovalAnswer, ApprovalDecisions, ApprovalQuestion, Approver};
 
+/// Tools that the user allowed for this conversation, each with the hash of its definition.
+type AllowedTools = BTreeSet<(String, String)>;
+
 /// The user at the terminal, and the tools that they allowed for this conversation.
 pub(in crate::commands) struct TerminalApprover {
     prompt: PromptLine,
-    allowed_tools: Arc<Mutex<BTreeSet<String>>>,
+    allowed_tools: Arc<Mutex<AllowedTools>>,
 }
 
 impl TerminalApprover {
@@ -27,7 +30,8 @@ impl TerminalApprover {
 
     /// Returns the tools that the user allowed without further questions.
     pub(in crate::commands) fn allowed_tools(&self) -> Vec<String> {
-        self.allowed_tools.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+        let allowed_tools = self.allowed_tools.lock().unwrap_or_else(PoisonError::into_inner);
+        allowed_tools.iter().map(|(tool_id, _)| tool_id.clone()).collect()
     }
 
     /// Forgets the tools that the user allowed.
@@ -49,43 +53,56 @@ impl Approver for TerminalApprover {
 fn ask_all(
     questions: Vec<ApprovalQuestion>,
     prompt: &PromptLine,
-    allowed_tools: &Mutex<BTreeSet<String>>,
+    allowed_tools: &Mutex<AllowedTools>,
 ) -> Vec<(String, ApprovalAnswer)> {
     progress::clear_lines();
     let mut decisions = Vec::new();
     for question in questions {
         let mut allowed_tools = allowed_tools.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_allowed = allowed_tools.contains(&question.tool_id)
-            || ask(&question, prompt, &mut allowed_tools).unwrap_or(false);
-        decisions.push((question.call_id, ApprovalAnswer { is_allowed, ..ApprovalAnswer::default() }));
+        let tool = (question.tool_id.clone(), question.definition_hash.clone());
+        // A call that may have been executed needs a decision of its own.
+        let is_known = !question.is_repetition && allowed_tools.contains(&tool);
+        let answer = if is_known { TypedAnswer::Tool } else { ask(&question, prompt).unwrap_or_default() };
+        let is_for_tool = answer == TypedAnswer::Tool;
+        if is_for_tool {
+            allowed_tools.insert(tool);
+        }
+        let is_allowed = answer != TypedAnswer::No;
+        let answer = ApprovalAnswer { is_allowed, is_for_tool, ..ApprovalAnswer::default() };
+        decisions.push((question.call_id, answer));
     }
     decisions
 }
 
+/// Answer of the user to a question.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum TypedAnswer {
+    /// This call is allowed.
+    Yes,
+    /// The tool is allowed for the conversation.
+    Tool,
+    /// The call is denied.
+    #[default]
+    No,
+}
+
 /// Asks until the answer is clear. The end of input denies.
-fn ask(
-    question: &ApprovalQuestion,
-    prompt: &PromptLine,
-    allowed_tools: &mut BTreeSet<String>,
-) -> io::Result<bool> {
+fn ask(question: &ApprovalQuestion, prompt: &PromptLine) -> io::Result<TypedAnswer> {
     let arguments = format_arguments(&question.arguments);
     let name = printable(&question.tool_name);
     let line = format!("allow {name}({arguments})? [y]es [t]his tool [n]o [d]etails ");
     while let Some(answer) = prompt(&line)? {
         match answer.to_ascii_lowercase().as_str() {
-            "y" | "yes" => return Ok(true),
-            "t" => {
-                allowed_tools.insert(question.tool_id.clone());
-                return Ok(true);
-            }
-            "n" | "no" | "" => return Ok(false),
+            "y" | "yes" => return Ok(TypedAnswer::Yes),
+            "t" => return Ok(TypedAnswer::Tool),
+            "n" | "no" | "" => return Ok(TypedAnswer::No),
             "d" => {
                 print_details(question)?;
             }
             _ => {}
         }
     }
-    Ok(false)
+    Ok(TypedAnswer::No)
 }
 
 fn print_details(question: &ApprovalQuestion) -> io::Result<()> {
@@ -101,4 +118,53 @@ fn print_details(question: &ApprovalQuestion) -> io::Result<()> {
         printable(&format!("{arguments:#}")),
         passed.collect::<String>()
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::Value;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    fn question(call_id: &str, definition_hash: &str, is_repetition: bool) -> ApprovalQuestion {
+        ApprovalQuestion {
+            approval_id: String::new(),
+            call_id: call_id.to_owned(),
+            tool_id: "files:write".to_owned(),
+            tool_name: "files__write".to_owned(),
+            arguments: Value::Null,
+            why: String::new(),
+            hints: Value::Null,
+            definition_hash: definition_hash.to_owned(),
+            digest: String::new(),
+            is_repetition,
+            expires_at: None,
+        }
+    }
+
+    #[test]
+    fn an_allowed_tool_covers_neither_another_definition_nor_a_call_that_may_have_been_executed() {
+        let asked = Arc::new(AtomicUsize::new(0));
+        let count = asked.clone();
+        let prompt: PromptLine = Arc::new(move |_| {
+            let is_first = count.fetch_add(1, Ordering::Relaxed) == 0;
+            Ok(Some(if is_first { "t" } else { "n" }.to_owned()))
+        });
+        let questions = vec![
+            question("first", "a", false),
+            question("same tool", "a", false),
+            question("other definition", "b", false),
+            question("unknown fate", "a", true),
+        ];
+        let decisions = ask_all(questions, &prompt, &Mutex::default());
+        let decided = decisions.iter().map(|(id, it)| (id.as_str(), it.is_allowed, it.is_for_tool));
+        let expected = [
+            ("first", true, true),
+            ("same tool", true, true),
+            ("other definition", false, false),
+            ("unknown fate", false, false),
+        ];
+        assert_eq!(decided.collect::<Vec<_>>(), expected);
+        assert_eq!(asked.load(Ordering::Relaxed), 3);
+    }
 }

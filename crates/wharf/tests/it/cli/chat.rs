@@ -145,6 +145,42 @@ fn calls_are_approved_at_the_terminal() {
 }
 
 #[test]
+fn an_allowed_tool_stays_allowed_when_the_conversation_continues() {
+    let create = |title: &str| {
+        let arguments = format!(r#"{{"title":"{title}"}}"#);
+        Reply::calls(Wire::Chat, &[("c1", "todo__create_todo", arguments.as_str())])
+    };
+    let done = || Reply::text(Wire::Chat, "Done.");
+    let model = ScriptedModel::start(vec![create("a"), done(), create("b"), done()]);
+    let workspace = workspace(&model, "approval: {ask: ['todo:create_*']}\n");
+    let mut chat = start(&workspace, &[]);
+    chat.type_in("One\r");
+    chat.wait_for("allow todo__create_todo(title=\"a\")?");
+    say(&mut chat, "t", "Done.");
+    chat.type_in(CTRL_D);
+    assert_eq!(chat.end().code, Some(0));
+    let mut chat = start(&workspace, &["--continue"]);
+    say(&mut chat, "Two", "→ todo__create_todo title=\"b\"");
+    chat.type_in(CTRL_D);
+    assert_eq!(chat.end().code, Some(0));
+}
+
+#[test]
+fn the_operator_sets_the_circuit_breaker_of_a_chat() {
+    let error = Reply::error(500, &Value::Null).header("retry-after-ms", "1");
+    let model = ScriptedModel::start(vec![error]);
+    let workspace = workspace(&model, "");
+    workspace.write("wharf.toml", "[agent.breaker]\nfailure_threshold = 1\n");
+    let settings = workspace.path("wharf.toml").display().to_string();
+    let output = pipe(&workspace, &["--no-save", "--settings", &settings], "One\nTwo\n");
+    assert!(stderr(&output).contains("the circuit breaker for the model is open"), "{}", stderr(&output));
+    assert_eq!(model.requests().len(), 4, "the first message and its retries");
+    workspace.write("wharf.toml", "[agent.breaker]\nfailures = 1\n");
+    let output = pipe(&workspace, &["--no-save", "--settings", &settings], "One\n");
+    assert!(stderr(&output).contains("[agent.breaker]"), "{}", stderr(&output));
+}
+
+#[test]
 fn ctrl_c_cancels_the_answer_and_a_second_one_leaves() {
     let begun = render(Wire::Chat, &[text("Once upon")]);
     let hang = Reply::stream(begun).then(Action::Hang);
