@@ -121,6 +121,9 @@ impl<'a> RunDriver<'a> {
             let earlier = history.messages.iter().filter_map(Message::as_user);
             toolbox.add_result_tools(mentions_results(earlier.chain([message.as_slice()])));
         }
+        if let Some(tools) = waiting.as_ref().and_then(|it| it.tools.as_ref()) {
+            toolbox.keep_definitions(tools);
+        }
         let budget = tool_budget(&settings.context, agent.model.options().context_window);
         toolbox.fit(budget, &settings.context.pin);
         let limits = settings.limits.clone();

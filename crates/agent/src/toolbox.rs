@@ -3,8 +3,12 @@
 mod tool_budget;
 
 use crate::{estimate::estimate_tokens, policy::RunRules, tool_facts::ToolFacts, tool_list::ToolSpec};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
 use tool_budget::DeferredTools;
 pub use tool_budget::is_deferred;
 pub(crate) use tool_budget::tool_budget;
@@ -18,6 +22,13 @@ use wharf_runtime::{
 
 /// Name of the tool by which a model returns a structured answer.
 pub(crate) const ANSWER_TOOL: &str = "wharf__answer";
+
+/// Name of a tool and hash of its definition.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub(crate) struct ToolDefinition {
+    name: String,
+    hash: String,
+}
 
 /// Tools of one run.
 #[derive(Debug, Default)]
@@ -95,6 +106,19 @@ impl Toolbox {
         Ok(())
     }
 
+    /// Returns the definitions of all known tools.
+    pub(crate) fn definitions(&self) -> Vec<ToolDefinition> {
+        self.tools.iter().map(ToolFacts::definition).collect()
+    }
+
+    /// Removes the tools that the run did not begin with: those that are new or have another definition.
+    pub(crate) fn keep_definitions(&mut self, known: &[ToolDefinition]) {
+        let known: HashSet<&ToolDefinition> = known.iter().collect();
+        self.tools.retain(|it| known.contains(&it.definition()));
+        let names: HashSet<&str> = self.tools.iter().map(|it| it.name.as_str()).collect();
+        self.specs.retain(|it| it.name == ANSWER_TOOL || names.contains(it.name.as_str()));
+    }
+
     /// Returns the tools to offer.
     pub(crate) fn specs(&self) -> &[ToolSpec] {
         &self.specs
@@ -140,6 +164,12 @@ impl Toolbox {
             }
             _ => Ok(value),
         }
+    }
+}
+
+impl ToolFacts {
+    fn definition(&self) -> ToolDefinition {
+        ToolDefinition { name: self.name.clone(), hash: self.definition_hash.clone() }
     }
 }
 

@@ -8,6 +8,7 @@ use crate::{
     digest::call_digest,
     result_text::CallOutcome,
     run_ending::{LimitKind, RunUsage},
+    toolbox::ToolDefinition,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -57,6 +58,9 @@ pub(crate) struct RunCheckpoint {
     /// Settings of the request that began the run. Missing in checkpoints of earlier versions.
     #[serde(default)]
     pub(crate) request: Option<RequestSettings>,
+    /// Tools that the run began with. Missing in checkpoints of earlier versions.
+    #[serde(default)]
+    pub(crate) tools: Option<Vec<ToolDefinition>>,
 }
 
 /// Settings that a request may choose, so that the run keeps them when it continues.
@@ -121,8 +125,13 @@ impl RunState {
     /// Returns what is needed to continue after the decisions. `None` if the run does not wait.
     pub(crate) fn checkpoint(&self, remaining: Duration, request: RequestSettings) -> Option<RunCheckpoint> {
         let RunPhase::Turn(turn) = &self.phase else { return None };
-        let slots = turn.slots.clone();
-        Some(RunCheckpoint { progress: self.progress.clone(), slots, remaining, request: Some(request) })
+        Some(RunCheckpoint {
+            progress: self.progress.clone(),
+            slots: turn.slots.clone(),
+            remaining,
+            request: Some(request),
+            tools: Some(self.toolbox.definitions()),
+        })
     }
 
     /// Continues a run that waited. Its history ends with the answer whose calls are decided. A call whose tool or

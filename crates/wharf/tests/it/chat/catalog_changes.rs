@@ -66,6 +66,37 @@ fn a_run_keeps_the_tools_that_it_began_with() {
     assert!(offered.contains("new__list_todos") && !offered.contains("old__"), "the next run: {offered}");
 }
 
+/// Allows the only call that waits.
+fn allow(server: &Server, question: &Value) {
+    let path = format!("/api/v1/approvals/{}", question["approval_id"].as_str().expect("an id"));
+    let yes = json!({ "decision": "allow", "digest": question["digest"] });
+    assert_eq!(server.ask("POST", &path, Some(&yes)).0, 200);
+}
+
+/// A run that waits is restored from its entries, with the tools of today.
+#[test]
+fn a_run_that_waited_keeps_the_tools_that_it_began_with() {
+    let model = ScriptedModel::start(vec![
+        Reply::calls(Wire::Chat, &[("c1", "todo__create_todo", r#"{"title":"eggs"}"#)]),
+        Reply::calls(Wire::Chat, &[("c2", "new__list_todos", "{}")]),
+        Reply::text(Wire::Chat, "Done."),
+    ]);
+    let file = agent_file(&model, &format!("approval: {{ask: ['todo:create_*']}}\n{TODO}"));
+    let server = serve(&file);
+    let client = begin(&server, &server.token, &json!({ "message": "Buy eggs" }));
+    let question =
+        wait_for("the question", || server.ask("GET", "/api/v1/approvals", None).1["items"].get(0).cloned());
+    change_file(&server, &format!("{file}{}", source("new")), |it| it["source"] == "new");
+    allow(&server, &question);
+    model.wait_for_requests(3);
+    drop(client);
+    let requests = model.requests();
+    assert_eq!(requests[0].body["tools"], requests[1].body["tools"], "the offered tools stay the same");
+    let third = &requests[2].body;
+    assert!(result(third, "c2").starts_with("there is no tool 'new__list_todos'"), "{third}");
+    assert_eq!(todos(&server), ["eggs"]);
+}
+
 /// A person allowed the call of one definition, so a call of another one is not made.
 #[test]
 fn a_call_whose_definition_changes_while_it_waits_is_not_made() {
@@ -80,9 +111,7 @@ fn a_call_whose_definition_changes_while_it_waits_is_not_made() {
         wait_for("the question", || server.ask("GET", "/api/v1/approvals", None).1["items"].get(0).cloned());
     let changed = "    overrides: {create_todo: {description: Sends a letter.}}\n";
     change_file(&server, &format!("{file}{changed}"), |it| it["description"] == "Sends a letter.");
-    let path = format!("/api/v1/approvals/{}", question["approval_id"].as_str().expect("an id"));
-    let yes = json!({ "decision": "allow", "digest": question["digest"] });
-    assert_eq!(server.ask("POST", &path, Some(&yes)).0, 200);
+    allow(&server, &question);
     model.wait_for_requests(2);
     drop(client);
     let second = &model.requests()[1].body;
