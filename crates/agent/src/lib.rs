@@ -27,6 +27,7 @@ mod model_tape;
 mod policy;
 mod provider;
 mod redaction;
+mod result_blocks;
 mod result_text;
 mod run_driver;
 mod run_ending;

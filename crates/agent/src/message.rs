@@ -27,6 +27,9 @@ pub enum Content {
         media_type: String,
         /// Bytes of the image in base64.
         base64: String,
+        /// Handle of the stored result that has the image, if there is one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        handle: Option<String>,
     },
 }
 
@@ -144,14 +147,34 @@ impl ToolResult {
 }
 
 impl Content {
+    /// Creates an image.
+    pub fn image(media_type: impl Into<String>, base64: impl Into<String>) -> Content {
+        Content::Image { media_type: media_type.into(), base64: base64.into(), handle: None }
+    }
+
+    /// Returns the size of the text. An image has none.
+    pub(crate) fn text_bytes(&self) -> usize {
+        match self {
+            Content::Text(text) => text.len(),
+            Content::Image { .. } => 0,
+        }
+    }
+
     /// Returns the text, or a description of the image.
     pub fn as_text(&self) -> String {
         match self {
             Content::Text(text) => text.clone(),
-            Content::Image { media_type, base64 } => {
-                let kilobytes = (base64.len() / 4 * 3).div_ceil(1024);
-                format!("[{media_type}, {kilobytes} KB]")
+            Content::Image { media_type, base64, handle } => {
+                describe_bytes(media_type, base64, handle.as_deref())
             }
         }
     }
+}
+
+/// Returns a line in place of bytes in base64: what they are, their size, and the handle of the stored result.
+pub(crate) fn describe_bytes(what: &str, base64: &str, handle: Option<&str>) -> String {
+    let padding = base64.len() - base64.trim_end_matches('=').len();
+    let kilobytes = (base64.len() / 4 * 3).saturating_sub(padding).div_ceil(1024);
+    let handle = handle.map_or_else(String::new, |it| format!(": {it}"));
+    format!("[{what}, {kilobytes} KB{handle}]")
 }

@@ -1,12 +1,8 @@
 //! The words that a model is told about the outcome of a call.
 
-use crate::message::Content;
+use crate::{message::Content, result_blocks::result_content};
 use serde::{Deserialize, Serialize};
-use wharf_runtime::{
-    CallRecord, Fault, FaultKind, Outcome, Raw,
-    content::{Block, CallResult, Contents, Item},
-    sent_word,
-};
+use wharf_runtime::{CallRecord, Fault, FaultKind, Outcome, sent_word};
 
 /// Beginning of the words about a call of unknown fate.
 pub(crate) const UNKNOWN_FATE: &str = "unknown: the call was sent";
@@ -121,8 +117,8 @@ impl CallOutcome {
         }
     }
 
-    /// Reads the outcome of a completed call.
-    pub(crate) fn of(record: &CallRecord) -> CallOutcome {
+    /// Reads the outcome of a completed call. `handle` names its whole result, if that is stored.
+    pub(crate) fn of(record: &CallRecord, handle: Option<&str>) -> CallOutcome {
         match &record.outcome {
             Outcome::Failed(fault) => CallOutcome {
                 error: Some(CallError::of(fault)),
@@ -130,7 +126,7 @@ impl CallOutcome {
                 ..describe_fault(fault)
             },
             Outcome::Answered(_) | Outcome::Refused(_) => CallOutcome {
-                content: record.result().map_or_else(Vec::new, |it| describe_result(&it)),
+                content: result_content(record, handle),
                 is_error: matches!(record.outcome, Outcome::Refused(_)),
                 fate: CallFate::Answered,
                 error: None,
@@ -165,38 +161,5 @@ fn describe_fault(fault: &Fault) -> CallOutcome {
             CallOutcome::refused(format!("not executed: {cause}. It is safe to call again."))
         }
         _ => CallOutcome::unknown(cause),
-    }
-}
-
-/// Describes a result: its blocks, or its structured content if there is no text.
-fn describe_result(result: &Raw) -> Vec<Content> {
-    let result = CallResult::read(result);
-    let mut content: Vec<Content> = result.content.into_iter().map(describe_block).collect();
-    let has_text = content.iter().any(|it| matches!(it, Content::Text(text) if !text.is_empty()));
-    if let Some(structured) = result.structured.filter(|_| !has_text) {
-        content.push(Content::Text(structured.as_str().to_owned()));
-    }
-    if content.is_empty() {
-        content.push(Content::Text("(the result is empty)".to_owned()));
-    }
-    content
-}
-
-fn describe_block(block: Item<Block>) -> Content {
-    let kilobytes = |base64: &str| (base64.len() / 4 * 3).div_ceil(1024);
-    match block {
-        Item::Valid(Block::Text(text)) => Content::Text(text),
-        Item::Valid(Block::Image { data, mime_type }) => {
-            Content::Image { media_type: mime_type, base64: data }
-        }
-        Item::Valid(Block::Audio { data, mime_type }) => {
-            Content::Text(format!("[{mime_type}, {} KB]", kilobytes(&data)))
-        }
-        Item::Valid(Block::Resource(Contents { text: Some(text), .. })) => Content::Text(text),
-        Item::Valid(Block::Resource(Contents { uri, blob, .. })) => {
-            Content::Text(format!("[resource: {uri}, {} KB]", kilobytes(blob.as_deref().unwrap_or_default())))
-        }
-        Item::Valid(Block::Link { uri, .. }) => Content::Text(format!("[link: {uri}]")),
-        Item::Invalid(raw, _) => Content::Text(raw.as_str().to_owned()),
     }
 }

@@ -65,7 +65,15 @@ impl Agent {
     }
 }
 
-type CallFuture<'a> = Pin<Box<dyn Future<Output = (usize, Arc<CallRecord>)> + Send + 'a>>;
+type CallFuture<'a> = Pin<Box<dyn Future<Output = MadeCall> + Send + 'a>>;
+
+/// A call that has ended.
+struct MadeCall {
+    /// Position in the answer.
+    at: usize,
+    record: Arc<CallRecord>,
+    outcome: CallOutcome,
+}
 
 /// A run under way.
 struct RunDriver<'a> {
@@ -357,13 +365,12 @@ impl<'a> RunDriver<'a> {
                 None
             }
         };
-        let Some((at, record)) = next else { return };
-        let outcome = redact_outcome(CallOutcome::of(&record), &self.agent.redactor);
+        let Some(MadeCall { at, record, outcome }) = next else { return };
         self.state.settled(at, outcome, record.took);
         self.calls.push(record);
     }
 
-    fn make_call(&self, call: CallToMake) -> impl Future<Output = (usize, Arc<CallRecord>)> + Send + use<'a> {
+    fn make_call(&self, call: CallToMake) -> impl Future<Output = MadeCall> + Send + use<'a> {
         let agent = self.agent;
         let OnBehalfOf { principal, caller } = self.on_behalf_of.clone();
         let caller = self.questions.answer_for(caller, &call.id);
@@ -384,7 +391,9 @@ impl<'a> RunDriver<'a> {
             if let Some(call_log) = &agent.call_log {
                 call_log.record(record.clone()).await;
             }
-            (call.at, record)
+            let handle = agent.store_hidden_blocks(&record).await;
+            let outcome = redact_outcome(CallOutcome::of(&record, handle.as_deref()), &agent.redactor);
+            MadeCall { at: call.at, record, outcome }
         }
     }
 

@@ -81,7 +81,7 @@ fn describe_contents(contents: Item<Contents>, source: &str) -> Result<Attachmen
         (None, Some(base64)) if base64.len() / 4 * 3 > MAX_IMAGE_BYTES => {
             return Err(ContentError::TooLarge(format!("`{uri}` is larger than 5 MiB")));
         }
-        (None, Some(base64)) if media_type.starts_with("image/") => Content::Image { media_type, base64 },
+        (None, Some(base64)) if media_type.starts_with("image/") => Content::image(media_type, base64),
         (None, _) => return Err(ContentError::Unusable(format!("`{uri}` is neither text nor an image"))),
     };
     let title = format!("Resource {uri} of the server {source}");
@@ -93,9 +93,7 @@ pub(crate) fn file_attachment(path: &Path) -> Result<Attachment, String> {
     let name = path.display();
     let bytes = read_regular(path, MAX_IMAGE_BYTES as u64).map_err(|error| format!("'{name}' {error}"))?;
     let content = match image_type(&bytes) {
-        Some(media_type) => {
-            Content::Image { media_type: media_type.to_owned(), base64: STANDARD.encode(bytes) }
-        }
+        Some(media_type) => Content::image(media_type, STANDARD.encode(bytes)),
         None => match String::from_utf8(bytes) {
             Ok(text) if text.len() > MAX_TEXT_BYTES => return Err(format!("'{name}' is longer than 1 MiB")),
             Ok(text) => Content::Text(text),
@@ -133,9 +131,7 @@ pub(crate) fn prompt_message(
 fn marked_message(message: PromptMessage, mark: &str) -> Result<Message, ContentError> {
     let content = match message.content {
         Item::Valid(Block::Text(text)) => Content::Text(text),
-        Item::Valid(Block::Image { data, mime_type }) => {
-            Content::Image { media_type: mime_type, base64: data }
-        }
+        Item::Valid(Block::Image { data, mime_type }) => Content::image(mime_type, data),
         Item::Valid(Block::Resource(Contents { uri, text: Some(text), .. })) => {
             Content::Text(fence(&format!("Resource {uri} of the server {mark}"), &text))
         }
@@ -167,10 +163,7 @@ mod tests {
             let attached = file_attachment(&path).map_err(|it| it.replace(&shown, ""));
             attached.map(|it| it.content)
         };
-        let image = |media_type: &str, base64: &str| Content::Image {
-            media_type: media_type.to_owned(),
-            base64: base64.to_owned(),
-        };
+        let image = |media_type: &str, base64: &str| Content::image(media_type, base64);
         assert_eq!(read(b"plain"), Ok(Content::Text("plain".to_owned())));
         assert_eq!(read(b"GIF89a"), Ok(image("image/gif", "R0lGODlh")));
         assert_eq!(read(b"RIFF\0\0\0\0WEBP"), Ok(image("image/webp", "UklGRgAAAABXRUJQ")));

@@ -91,7 +91,7 @@ fn read_content(part: &Value) -> Option<Content> {
     let text = |key: &str| Some(part[key].as_str()?.to_owned());
     match part["type"].as_str()? {
         "text" => Some(Content::Text(text("text")?)),
-        "image" => Some(Content::Image { media_type: text("mimeType")?, base64: text("data")? }),
+        "image" => Some(Content::image(text("mimeType")?, text("data")?)),
         _ => None,
     }
 }

@@ -72,7 +72,7 @@ pub(super) fn content_json(content: &[Content]) -> (&'static str, Value) {
 fn part_json(part: &Content) -> Value {
     match part {
         Content::Text(text) => json!({ "text": text }),
-        Content::Image { media_type, base64 } => json!({ "media_type": media_type, "base64": base64 }),
+        Content::Image { media_type, base64, .. } => json!({ "media_type": media_type, "base64": base64 }),
     }
 }
 

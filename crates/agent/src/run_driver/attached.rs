@@ -1,5 +1,5 @@
-//! Adds the attachments to the message of a run. Texts that are too long for the context are stored, and the model gets
-//! handles that it can read.
+//! Adds the attachments to the message of a run, and stores what the model is not shown: long texts, old results, and
+//! blocks such as audio. The model gets handles that it can read and pass on.
 
 use super::{RunDriver, VIA};
 use crate::{
@@ -8,9 +8,14 @@ use crate::{
     context::room_of,
     estimate::{estimate_message, estimate_tokens},
     message::{Content, Message},
+    result_blocks::has_hidden_blocks,
     toolbox::tool_budget,
 };
-use wharf_runtime::result_handle::{NewText, ResultOwner, URI_PREFIX as RESULT_URI};
+use wharf_config::ResultSettings;
+use wharf_runtime::{
+    CallRecord, Outcome,
+    result_handle::{Document, DocumentKind, NewResult, NewText, ResultOwner, URI_PREFIX as RESULT_URI},
+};
 
 impl Agent {
     /// Moves the attachments into the message. Returns a line about each one that is stored.
@@ -47,6 +52,30 @@ impl Agent {
         let tools = tool_budget(&request.settings.context, options.context_window);
         let taken = history.sum::<u64>() + message + estimate_tokens(&request.instructions) + tools;
         (room.saturating_mul(6) / 10).saturating_sub(taken).min(room / 2)
+    }
+
+    /// Stores a result with blocks that the model is not shown. Returns the handle of the result, if it is stored.
+    pub(super) async fn store_hidden_blocks(&self, record: &CallRecord) -> Option<String> {
+        if let Some(handle) = &record.handle {
+            return Some(handle.stored.as_ref()?.short_id().to_owned());
+        }
+        let Outcome::Answered(result) = &record.outcome else { return None };
+        let is_needed = has_hidden_blocks(result, self.model.options().images);
+        let results = self.tools.results().filter(|_| is_needed && self.tools.has_handles_for(VIA))?;
+        let blocks = record.redacted(&result.member("content")?);
+        let new = NewResult {
+            owner: ResultOwner {
+                principal: record.principal.clone().unwrap_or_default(),
+                conversation: record.thread_id.as_deref().map(Into::into),
+            },
+            request_id: record.request_id.clone(),
+            source: record.source.clone().unwrap_or_default(),
+            tool: record.wire_name.clone().unwrap_or_default(),
+            document: Document { kind: DocumentKind::Blocks, text: blocks.as_str().into() },
+            keep: ResultSettings::default().keep,
+        };
+        let stored = results.store.put(new).await.ok()?;
+        Some(stored.short_id().to_owned())
     }
 
     /// Stores a text. Returns what the model gets instead, or `None` if it cannot be stored.

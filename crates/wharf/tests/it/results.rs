@@ -2,6 +2,7 @@
 
 mod approvals;
 mod gateway;
+mod images;
 mod queries;
 
 use crate::{chat::agent_file, servers::workspace::program};

@@ -103,7 +103,7 @@ fn mark_cached(block: &mut Value) {
 /// Writes content without empty texts, which Anthropic refuses.
 fn write_content(content: &[Content], model: &ModelOptions) -> Vec<Value> {
     let blocks = content.iter().map(|it| match it {
-        Content::Image { media_type, base64 } if model.images => json!({
+        Content::Image { media_type, base64, .. } if model.images => json!({
             "type": "image",
             "source": { "type": "base64", "media_type": media_type, "data": base64 },
         }),

@@ -84,7 +84,7 @@ fn write_content(content: &[Content], model: &ModelOptions) -> Value {
 fn write_block(content: &Content) -> Value {
     match content {
         Content::Text(text) => json!({ "type": "text", "text": text }),
-        Content::Image { media_type, base64 } => {
+        Content::Image { media_type, base64, .. } => {
             json!({ "type": "image_url", "image_url": { "url": format!("data:{media_type};base64,{base64}") } })
         }
     }

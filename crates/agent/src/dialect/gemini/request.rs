@@ -73,7 +73,7 @@ fn write_contents(view: &View<'_>, model: &ModelOptions) -> Vec<Value> {
 
 fn write_part(content: &Content, model: &ModelOptions) -> Value {
     match content {
-        Content::Image { media_type, base64 } if model.images => {
+        Content::Image { media_type, base64, .. } if model.images => {
             json!({ "inlineData": { "mimeType": media_type, "data": base64 } })
         }
         _ => json!({ "text": content.as_text() }),

@@ -61,7 +61,7 @@ fn write_input(view: &View<'_>, model: &ModelOptions) -> Vec<Value> {
 
 fn write_content(content: &[Content], model: &ModelOptions) -> Vec<Value> {
     let blocks = content.iter().map(|it| match it {
-        Content::Image { media_type, base64 } if model.images => {
+        Content::Image { media_type, base64, .. } if model.images => {
             json!({ "type": "input_image", "image_url": format!("data:{media_type};base64,{base64}") })
         }
         _ => json!({ "type": "input_text", "text": it.as_text() }),

@@ -154,7 +154,7 @@ fn native_data_goes_to_its_own_model_only() {
 
 #[test]
 fn images_are_sent_to_models_that_accept_them() {
-    let image = Content::Image { media_type: "image/png".into(), base64: "QUJDRA==".into() };
+    let image = Content::image("image/png", "QUJDRA==");
     let messages = [
         Message::User(vec![Content::Text("Look".into()), image.clone()]),
         Message::Result(ToolResult {

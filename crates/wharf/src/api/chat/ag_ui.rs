@@ -112,7 +112,7 @@ fn read_content(message: &Value) -> Result<Vec<Content>, String> {
         Some("text") => Ok(Content::Text(part["text"].as_str().unwrap_or_default().to_owned())),
         Some("image") if part["source"]["type"] == "data" => {
             let text = |key: &str| part["source"][key].as_str().unwrap_or_default().to_owned();
-            Ok(Content::Image { media_type: text("mimeType"), base64: text("value") })
+            Ok(Content::image(text("mimeType"), text("value")))
         }
         _ => Err("a part has to be a text, or an image with its data".to_owned()),
     };

@@ -69,7 +69,7 @@ pub(in crate::api) fn read_data_url(url: &str) -> Result<Content, &'static str> 
     };
     let is_base64 = |it: u8| it.is_ascii_alphanumeric() || matches!(it, b'+' | b'/' | b'=');
     match base64.bytes().all(is_base64) && !base64.is_empty() {
-        true => Ok(Content::Image { media_type: media_type.to_owned(), base64: base64.to_owned() }),
+        true => Ok(Content::image(media_type, base64)),
         false => Err("the data of an image has to be base64"),
     }
 }

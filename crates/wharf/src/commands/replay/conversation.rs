@@ -117,7 +117,7 @@ fn content(part: &Value) -> Option<Content> {
         (Some(text), _) => Some(Content::Text(text.to_owned())),
         (None, Some(base64)) => {
             let media_type = part["media_type"].as_str()?.to_owned();
-            Some(Content::Image { media_type, base64: base64.to_owned() })
+            Some(Content::image(media_type, base64))
         }
         (None, None) => None,
     }

@@ -61,11 +61,13 @@ fn a_secret_in_an_error_of_the_provider_stays_secret() {
             let message = format!("wrong key {}", SECRETS[0]);
             let error = serde_json::json!({ "error": { "message": message } });
             let model = ScriptedModel::start(vec![Reply::error(401, &error)]);
-            let output = workspace_with_web(wire, &model, "", "").wharf(mode);
+            let workspace = workspace_with_web(wire, &model, "", "");
+            let output = workspace.wharf(mode);
             assert_eq!(output.status.code(), Some(2), "{wire:?} {mode:?}");
             let shown = stdout(&output) + &stderr(&output);
             assert!(shown.contains("wrong key ***"), "{wire:?} {mode:?}: {shown}");
             check(&shown, &format!("{wire:?} {mode:?} output"));
+            check_files(&workspace.path("state"));
         }
     }
 }
