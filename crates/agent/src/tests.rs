@@ -13,7 +13,9 @@ mod run_rows;
 mod script;
 mod shape;
 mod sizes;
+mod tape_laws;
 mod trouble;
+mod view_laws;
 
 use crate::{
     answer::{Answer, AnswerEvent, AnswerReader, CallIds},
