@@ -349,7 +349,7 @@ impl AgentRuns {
         let missing =
             "the agent needs 'model'\nhelp: add `model: {provider: ollama, name: qwen3}` to agent.yaml";
         let model = plan.model.as_ref().ok_or_else(|| StartError::NoModel(missing.to_owned()))?;
-        let client = self.shared.models.client(model).map_err(StartError::NoModel)?;
+        let client = self.shared.models.client(model).map_err(StartError::UnusableModel)?;
         match client.breaker().snapshot().state {
             BreakerState::Open { until } if until > Instant::now() => {
                 Err(StartError::BreakerOpen(until - Instant::now()))
@@ -367,6 +367,12 @@ impl AgentRuns {
     pub(crate) fn agent_name(&self) -> (Option<String>, bool) {
         let file = &self.shared.registry.registered().file;
         (file.name.as_ref().map(|it| it.shown().to_owned()), file.model.is_some())
+    }
+
+    /// Returns how long a run of the running agent file may take.
+    pub(crate) fn run_timeout(&self) -> Duration {
+        let limit = self.shared.registry.registered().file.agent.limits.run_timeout;
+        limit.min(self.shared.policy.limits.run_timeout)
     }
 
     /// Returns the circuit breakers of the models, by the name of the provider.

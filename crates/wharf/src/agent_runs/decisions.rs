@@ -75,6 +75,11 @@ impl AgentRuns {
         if !decided {
             return Err(DecideError::Stale("the question is decided or has expired"));
         }
+        tracing::info!(
+            target: "wharf::agent",
+            approval_id = id, conversation_id = found.conversation_id, run_id = found.run_id,
+            decision = word, scope, decided_by, "call decided"
+        );
         Ok(store.approval(id).await?.unwrap_or(found))
     }
 
@@ -133,7 +138,7 @@ impl AgentRuns {
         let Some(row) = row.map_err(BeginError::Store)? else { return Err(BeginError::Unknown.into()) };
         let plan = shared.registry.registered().file.clone();
         let model = plan.model.as_ref().ok_or_else(|| StartError::NoModel("there is no model".to_owned()))?;
-        let client = shared.models.client(model).map_err(StartError::NoModel)?;
+        let client = shared.models.client(model).map_err(StartError::UnusableModel)?;
         let client = change_model(client, &new_run.model_changes)?;
         let principal: Arc<str> = row.principal.into();
         let mut request = self.request(&plan, &principal, LimitChanges::default())?;

@@ -75,8 +75,10 @@ pub(crate) struct LimitChanges {
 /// Reason why a run cannot start.
 #[derive(Debug)]
 pub(crate) enum StartError {
-    /// The agent file has no model, or the model cannot be used. Contains the reason.
+    /// The agent file has no model, or limits the cost of one without a price. Contains the reason.
     NoModel(String),
+    /// The model cannot be asked, for example because it has no key. Contains the reason.
+    UnusableModel(String),
     /// The circuit breaker of the model is open for this time.
     BreakerOpen(Duration),
     /// The request limits the cost, but the model has no price. Contains the reason.

@@ -166,6 +166,9 @@ impl From<StartError> for Problem {
                 let (detail, hint) = why.split_once("\nhelp: ").unwrap_or((&why, "see docs/agent.md"));
                 unavailable(detail.to_owned()).hint(hint)
             }
+            StartError::UnusableModel(why) => {
+                Problem::new(StatusCode::BAD_GATEWAY, why).kind("model_api_error").hint("see docs/agent.md")
+            }
             StartError::NoPrice(why) => {
                 let (detail, hint) = why.split_once("\nhelp: ").unwrap_or((&why, "see docs/agent.md"));
                 Problem::new(StatusCode::UNPROCESSABLE_ENTITY, detail).hint(hint)

@@ -45,6 +45,8 @@ const MODEL_NAME: &str = "wharf";
 const HEAD_TIMEOUT: Duration = Duration::from_secs(15);
 /// How long the run of a client that repeats requests by itself continues without it.
 const RETRY_GRACE: Duration = Duration::from_secs(10);
+/// Tells OpenAI's official clients whether to repeat a request.
+const SHOULD_RETRY: &str = "x-should-retry";
 /// Counts the tries of OpenAI's official clients, from 0.
 const RETRY_COUNT: &str = "x-stainless-retry-count";
 
@@ -103,7 +105,7 @@ async fn complete(
             let new_run = NewRun { unread_grace, ..completion.into_new_run() };
             let events = shared.agent_runs.start(&principal, new_run)?;
             let head = CompletionHead { id: format!("chatcmpl-{}", events.run_id), ..head };
-            shared.completion_runs.add(key, &events, &head);
+            shared.completion_runs.add(key, &events, &head, shared.agent_runs.run_timeout());
             StartedCompletion { events, head }
         }
     };
@@ -118,7 +120,7 @@ async fn stream(mut events: RunEvents, mut writer: ChunkWriter) -> Result<Respon
     let (mut begun, mut has_called) = (String::new(), false);
     while begun.is_empty() {
         let Ok(next) = timeout(HEAD_TIMEOUT, events.next()).await else { break };
-        let Some((_, event)) = next else { return Err(StartError::ShuttingDown.into()) };
+        let Some((_, event)) = next else { return Ok(aborted(has_called)) };
         has_called |= is_call(&event);
         if let AgentEvent::Done(report) = &*event
             && let Err(error) = writer.head.completion(report, "")
@@ -156,7 +158,16 @@ async fn answer(
             }
         }
     }
-    Err(StartError::ShuttingDown.into())
+    Ok(aborted(has_called))
+}
+
+/// Responds for a run that was aborted, because the program stops.
+fn aborted(has_called: bool) -> Response<Body> {
+    let mut response = problem_response(StartError::ShuttingDown.into());
+    if has_called {
+        response.headers_mut().insert(SHOULD_RETRY, HeaderValue::from_static("false"));
+    }
+    response
 }
 
 /// Responds with an error. After a call the official clients must not repeat the request.
@@ -168,7 +179,7 @@ fn error_response(
     let mut response = json_document(status, &json!({ "error": error }));
     let headers = response.headers_mut();
     if has_called {
-        headers.insert("x-should-retry", HeaderValue::from_static("false"));
+        headers.insert(SHOULD_RETRY, HeaderValue::from_static("false"));
     }
     if let Some(wait) = retry_after(report) {
         headers.insert(header::RETRY_AFTER, wait);
@@ -219,4 +230,18 @@ fn unix_time() -> u64 {
 
 fn json_document(status: StatusCode, value: &Value) -> Response<Body> {
     document(status, "application/json", value.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_aborted_run_is_not_repeated_after_a_call() {
+        for (has_called, expected) in [(true, Some("false")), (false, None)] {
+            let response = aborted(has_called);
+            assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE);
+            assert_eq!(response.headers().get(SHOULD_RETRY).and_then(|it| it.to_str().ok()), expected);
+        }
+    }
 }

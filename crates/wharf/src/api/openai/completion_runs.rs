@@ -12,8 +12,6 @@ use tokio::time::Instant;
 
 /// Maximum number of runs that can be joined.
 const MAX_RUNS: usize = 64;
-/// How long after its start a run can be joined: the default of `limits.run_timeout`.
-const MAX_AGE: Duration = Duration::from_secs(600);
 
 /// Principal and body of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +32,8 @@ pub(super) struct StartedCompletion {
 
 struct KnownRun {
     key: CompletionKey,
-    began: Instant,
+    /// Time until which the run can be joined.
+    until: Instant,
     run: RunHandle,
     head: CompletionHead,
 }
@@ -44,20 +43,27 @@ struct KnownRun {
 pub(in crate::api) struct CompletionRuns(Mutex<VecDeque<KnownRun>>);
 
 impl CompletionRuns {
-    /// Remembers a run.
-    pub(super) fn add(&self, key: CompletionKey, events: &RunEvents, head: &CompletionHead) {
+    /// Remembers a run for as long as it may take.
+    pub(super) fn add(
+        &self,
+        key: CompletionKey,
+        events: &RunEvents,
+        head: &CompletionHead,
+        run_timeout: Duration,
+    ) {
         let mut runs = self.runs();
         runs.retain(|it| it.key != key);
         while runs.len() >= MAX_RUNS {
             runs.pop_front();
         }
-        runs.push_back(KnownRun { key, began: Instant::now(), run: events.handle(), head: head.clone() });
+        let until = Instant::now() + run_timeout;
+        runs.push_back(KnownRun { key, until, run: events.handle(), head: head.clone() });
     }
 
     /// Returns the run of an equal request, from its beginning.
     pub(super) fn join(&self, key: &CompletionKey) -> Option<StartedCompletion> {
         let mut runs = self.runs();
-        runs.retain(|it| it.began.elapsed() < MAX_AGE);
+        runs.retain(|it| it.until > Instant::now());
         let found = runs.iter().find(|it| it.key == *key)?;
         Some(StartedCompletion { events: found.run.read(), head: found.head.clone() })
     }

@@ -1,7 +1,7 @@
 //! Errors of OpenAI's protocol, repeated requests and whole answers.
 
 use super::PublishedClient;
-use crate::chat::{TODO, agent_file, serve};
+use crate::chat::{TODO, agent_file, serve, wait_for};
 use scripted_model::{Action, Reply, ScriptedModel, Wire};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -118,4 +118,20 @@ fn a_repeated_request_joins_the_run_that_it_began() {
     assert_eq!(model.requests().len(), 2, "there is one run");
     let (_, calls) = server.ask("GET", "/api/v1/calls", None);
     assert_eq!(calls["items"].as_array().map(Vec::len), Some(1), "{calls}");
+}
+
+#[test]
+fn a_repeated_request_begins_a_run_after_the_time_of_the_first_one() {
+    let model = ScriptedModel::start(vec![Reply::text(Wire::Chat, "Done.")]);
+    let server = serve(&agent_file(&model, &format!("limits: {{run_timeout: 1}}\n{TODO}")));
+    let body = json!({ "model": "wharf", "messages": [{ "role": "user", "content": "Hi" }] });
+    let token = format!("Authorization: Bearer {}", server.token);
+    let ask = |retries: &str| {
+        let retries = format!("x-stainless-retry-count: {retries}");
+        let headers = [token.as_str(), "Content-Type: application/json", &retries];
+        assert_eq!(server.ask_with("POST", "/v1/chat/completions", &headers, Some(&body)).0, 200);
+        model.requests().len()
+    };
+    assert_eq!((ask("0"), ask("1")), (1, 1), "the second request joins the run of the first");
+    wait_for("another run", || (ask("1") == 2).then_some(()));
 }
