@@ -99,6 +99,9 @@ pub enum EntryBody {
         message: String,
         /// Names of the tools and their estimated tokens, in the order of the request.
         tools: Vec<(String, u64)>,
+        /// Names of the tools that the model has to find, and their estimated tokens.
+        #[serde(default)]
+        deferred: Vec<(String, u64)>,
     },
     /// The run waits for decisions.
     Waiting {
@@ -163,10 +166,11 @@ impl Entry {
 }
 
 impl EntryBody {
-    /// Describes the tools that the model is offered.
-    pub(crate) fn tools(tools: Vec<(String, u64)>) -> EntryBody {
+    /// Describes the tools that the model is offered, and those that it has to find.
+    pub(crate) fn tools(tools: Vec<(String, u64)>, deferred: Vec<(String, u64)>) -> EntryBody {
         let (count, tokens) = (tools.len(), tools.iter().map(|(_, tokens)| tokens).sum::<u64>());
-        EntryBody::Tools { message: format!("{count} tools are offered, about {tokens} tokens"), tools }
+        let message = format!("{count} tools are offered, about {tokens} tokens");
+        EntryBody::Tools { message, tools, deferred }
     }
 
     /// Returns the entry of a message, unless it is a result, which needs more.

@@ -171,7 +171,7 @@ impl RunState {
         unknown_fates.extend(facts.unknown_fates);
         let mut entries = missing_results;
         if !message.is_empty() && tools.as_ref() != Some(&offered) {
-            entries.push(Entry::of(EntryBody::tools(offered)));
+            entries.push(Entry::of(EntryBody::tools(offered, toolbox.deferred_tokens())));
         }
         for earlier in earlier {
             entries.extend(EntryBody::of_message(&earlier).map(Entry::of));

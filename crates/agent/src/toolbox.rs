@@ -126,8 +126,13 @@ impl Toolbox {
 
     /// Returns the names of the tools to offer, and their estimated tokens.
     pub(crate) fn offered_tokens(&self) -> Vec<(String, u64)> {
-        let tokens = |it: &ToolSpec| estimate_tokens(&format!("{}{}{}", it.name, it.description, it.schema));
-        self.specs.iter().map(|it| (it.name.clone(), tokens(it))).collect()
+        self.specs.iter().map(ToolSpec::named_tokens).collect()
+    }
+
+    /// Returns the names of the tools that the model has to find, and their estimated tokens.
+    pub(crate) fn deferred_tokens(&self) -> Vec<(String, u64)> {
+        let deferred = self.deferred.iter().flat_map(|it| &it.specs);
+        deferred.map(ToolSpec::named_tokens).collect()
     }
 
     /// Stops offering a tool. Returns its name.
@@ -164,6 +169,13 @@ impl Toolbox {
             }
             _ => Ok(value),
         }
+    }
+}
+
+impl ToolSpec {
+    fn named_tokens(&self) -> (String, u64) {
+        let ToolSpec { name, description, schema } = self;
+        (name.clone(), estimate_tokens(&format!("{name}{description}{schema}")))
     }
 }
 

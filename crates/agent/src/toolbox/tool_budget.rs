@@ -19,7 +19,7 @@ use wharf_runtime::{
 /// Tools that are not offered.
 #[derive(Debug, Default)]
 pub(super) struct DeferredTools {
-    specs: Vec<ToolSpec>,
+    pub(super) specs: Vec<ToolSpec>,
     index: ToolIndex,
     /// Maximum number of tokens of one answer.
     answer_tokens: u64,

@@ -10,7 +10,7 @@ use std::{
 };
 use tokio::time::timeout;
 use wharf_agent::{
-    Agent, AgentEvent, CallLog, RunError, RunReport, RunSignals, RunUsage, client::ModelClient,
+    Agent, AgentEvent, CallLog, RunError, RunReport, RunResult, RunSignals, RunUsage, client::ModelClient,
 };
 use wharf_runtime::{CallRecord, Catalog, Fault, Handle, catalog::Discovery};
 
@@ -59,12 +59,25 @@ pub(super) async fn run(
     let ended = agent.run(request, RunSignals { cancel, drain }, &mut on_event).await;
     match ended {
         Ok(result) if result.is_waiting => {
+            tracing::info!(target: "wharf::agent", conversation_id, run_id, "run waits for decisions");
             guard.set_waiting();
             runs.wake();
         }
-        Ok(_) => {}
+        Ok(result) => log_end(&result),
         Err(why) => log.push(unusable_format(conversation_id, run_id, &why)),
     }
+}
+
+/// Logs the end of a run: ids, sizes and the status. What was said is not logged.
+fn log_end(result: &RunResult) {
+    let RunReport { conversation_id, run_id, turns, usage, error, .. } = &result.report;
+    let (status, calls) = (result.report.status().as_str(), result.calls.len());
+    let error_type = error.as_ref().map(RunError::error_type);
+    let (input_tokens, output_tokens) = (usage.total.input, usage.total.output);
+    tracing::info!(
+        target: "wharf::agent",
+        conversation_id, run_id, status, error_type, turns, calls, input_tokens, output_tokens, "run ended"
+    );
 }
 
 /// Renews the lease of a kept run until it is lost.

@@ -76,6 +76,15 @@ fn a_todo_is_created_by_conversation() {
     let call = &calls["items"][0];
     assert_eq!((&call["tool_name"], &call["via"]), (&json!("create_todo"), &json!("agent")));
     assert_eq!((&call["status"], &call["principal"]), (&json!("success"), &json!("operator")));
+    let log = server.log();
+    let ended = log.lines().find(|it| it.contains("run ended")).unwrap_or_else(|| panic!("{log}"));
+    for logged in [thread, "finished", "turns=2", "calls=1"] {
+        assert!(ended.contains(logged), "{logged} is not in {ended}");
+    }
+    assert!(
+        !log.contains("Remind me") && !log.contains("I've created"),
+        "what was said is not logged: {log}"
+    );
 }
 
 #[test]
@@ -113,6 +122,11 @@ fn an_agent_without_a_model_says_what_to_add() {
     assert_eq!(status, 503, "{problem}");
     assert_eq!(problem["detail"], "the agent needs 'model'");
     assert!(problem["hint"].as_str().is_some_and(|it| it.contains("provider: ollama")), "{problem}");
+    let server = serve(&format!("model: {{provider: anthropic, name: m}}\n{TODO}"));
+    let (status, problem) = ask(&server, "Hi");
+    assert_eq!((status, &problem["type"]), (502, &json!("model_api_error")), "{problem}");
+    let detail = problem["detail"].as_str().unwrap_or_default();
+    assert_eq!(detail, "no key for 'anthropic': set ANTHROPIC_API_KEY, or 'model.api_key'");
 }
 
 #[test]

@@ -17,6 +17,8 @@ pub(super) struct RunExplanation {
     pub(super) message: String,
     /// Tools that the model is offered from this run on, and their tokens. `None` if they are those of the run before.
     pub(super) tools: Option<Vec<(String, u64)>>,
+    /// Tools that the model has to find from this run on, and their tokens.
+    pub(super) deferred: Vec<(String, u64)>,
     pub(super) turns: Vec<TurnExplanation>,
     /// Notes before the first answer.
     pub(super) notes: Vec<String>,
@@ -123,7 +125,9 @@ impl RunExplanation {
                 call.duration = duration;
                 call.result = result.text();
             }
-            EntryBody::Tools { tools, .. } => self.tools = Some(tools),
+            EntryBody::Tools { tools, deferred, .. } => {
+                (self.tools, self.deferred) = (Some(tools), deferred);
+            }
             EntryBody::Summary { .. } => self.note("the oldest messages are summed up".to_owned()),
             EntryBody::Notice { notice } => self.note(format!("the model is told: {notice}")),
             EntryBody::Context { message } => self.note(message),
@@ -158,7 +162,8 @@ impl RunExplanation {
         let tools = self.tools.as_ref().map(|tools| {
             let tokens: u64 = tools.iter().map(|(_, tokens)| tokens).sum();
             let tool = |(name, tokens): &(String, u64)| json!({ "name": name, "tokens": tokens });
-            json!({ "tokens": tokens, "offered": tools.iter().map(tool).collect::<Vec<_>>() })
+            json!({ "tokens": tokens, "offered": tools.iter().map(tool).collect::<Vec<_>>(),
+                "deferred": self.deferred.iter().map(tool).collect::<Vec<_>>() })
         });
         let turn = |it: &TurnExplanation| {
             let usage = it.usage.map(|it| {

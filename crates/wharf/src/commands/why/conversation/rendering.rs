@@ -41,16 +41,25 @@ fn run(run: &RunExplanation, out: &mut String) {
     let message: String =
         run.message.lines().next().unwrap_or_default().chars().take(MESSAGE_CHARS).collect();
     out.push_str(&format!("\nrun {}: {status}{error}\n  message: {}\n", run.id, printable(&message)));
-    if let Some(tools) = &run.tools {
-        let tokens: u64 = tools.iter().map(|(_, tokens)| tokens).sum();
-        out.push_str(&format!("  tools:   {} offered, about {tokens} tokens\n", tools.len()));
-        for (name, tokens) in tools {
-            out.push_str(&format!("    {tokens:>6}  {}\n", printable(name)));
-        }
+    if let Some(offered) = &run.tools {
+        out.push_str("  tools:   ");
+        tools("offered", offered, out);
+    }
+    if !run.deferred.is_empty() {
+        out.push_str("           ");
+        tools("deferred", &run.deferred, out);
     }
     notes(&run.notes, out);
     for (at, it) in run.turns.iter().enumerate() {
         turn(at + 1, it, out);
+    }
+}
+
+fn tools(how: &str, tools: &[(String, u64)], out: &mut String) {
+    let tokens: u64 = tools.iter().map(|(_, tokens)| tokens).sum();
+    out.push_str(&format!("{} {how}, about {tokens} tokens\n", tools.len()));
+    for (name, tokens) in tools {
+        out.push_str(&format!("    {tokens:>6}  {}\n", printable(name)));
     }
 }
 

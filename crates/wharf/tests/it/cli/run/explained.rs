@@ -16,6 +16,22 @@ fn model() -> ScriptedModel {
 }
 
 #[test]
+fn deferred_tools_are_explained_with_their_tokens() {
+    let model = ScriptedModel::start(vec![Reply::text(Wire::Chat, "Hello.")]);
+    let workspace = workspace(Wire::Chat, &model, "context: {tool_budget: 1000}\n");
+    let shown = stderr(&workspace.wharf(&["run", "Hi", "--save"]));
+    let id = shown.lines().find_map(|it| it.strip_prefix("conversation ")).expect("an id").to_owned();
+    let text = stdout(&workspace.wharf(&["why", &id]));
+    let (offered, deferred) = text.split_once(" deferred, about ").unwrap_or_else(|| panic!("{text}"));
+    assert!(offered.contains("wharf__find_tools") && !offered.contains("todo__create_todo"), "{text}");
+    assert!(deferred.contains("todo__create_todo"), "{text}");
+    let document = json(&workspace.wharf(&["why", &id, "--json"]));
+    let deferred = document["runs"][0]["tools"]["deferred"].as_array().expect("a list");
+    assert_eq!(deferred.len(), 5, "{document}");
+    assert!(deferred.iter().all(|it| it["tokens"].as_u64() > Some(0)), "{document}");
+}
+
+#[test]
 fn a_conversation_is_explained_with_the_rule_of_each_call() {
     let model = model();
     let workspace = workspace(Wire::Chat, &model, "approval: {ask: ['todo:delete_*']}\n");
