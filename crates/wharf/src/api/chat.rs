@@ -146,7 +146,7 @@ pub(super) fn status_of(report: &RunReport) -> StatusCode {
         Some(RunError::Interrupted | RunError::Store(_)) => StatusCode::SERVICE_UNAVAILABLE,
         Some(RunError::Model(trouble)) => match trouble {
             Trouble::Unavailable { .. } => StatusCode::SERVICE_UNAVAILABLE,
-            Trouble::NoFirstByte(_) | Trouble::Silent(_) => StatusCode::GATEWAY_TIMEOUT,
+            _ if trouble.error_type() == "timeout" => StatusCode::GATEWAY_TIMEOUT,
             _ if trouble.error_type() == "rate_limited" => StatusCode::TOO_MANY_REQUESTS,
             _ => StatusCode::BAD_GATEWAY,
         },

@@ -4,6 +4,7 @@ mod attachments;
 mod canary;
 mod exits;
 mod explained;
+mod failures;
 mod injection;
 mod interrupts;
 mod offered;
