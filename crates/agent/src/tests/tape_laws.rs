@@ -10,8 +10,8 @@ use crate::{
     view::{ToolChoice, View},
 };
 use proptest::prelude::*;
-use std::{env, fs, sync::Arc};
-use uuid::Uuid;
+use std::{fs, sync::Arc};
+use tempfile::TempDir;
 use wharf_config::Provider;
 use wharf_runtime::cassette::{Cassette, CassettePlayer, Exhausted, Recorder, RecorderOptions};
 
@@ -48,7 +48,8 @@ fn answer(said: &SaidTurn, at: usize) -> Result<Answer, Trouble> {
 
 /// Holds a conversation and records it. The answers come from the turns, or from a recording.
 fn hold(turns: &[SaidTurn], player: Option<Arc<CassettePlayer>>) -> (String, Vec<String>) {
-    let path = env::temp_dir().join(format!("wharf-{}.jsonl", Uuid::now_v7()));
+    let folder = TempDir::new().expect("a folder");
+    let path = folder.path().join("a.jsonl");
     let recorder = Arc::new(Recorder::create(&path, RecorderOptions::default()).expect("a recording"));
     let tape = ModelTape::new(Some(recorder.clone()), player);
     let options = ModelOptions::new(Provider::Ollama, "m");
@@ -78,9 +79,7 @@ fn hold(turns: &[SaidTurn], player: Option<Arc<CassettePlayer>>) -> (String, Vec
         messages.extend(results);
     }
     recorder.close().expect("it is written");
-    let text = fs::read_to_string(&path).expect("the recording");
-    fs::remove_file(path).expect("it can be removed");
-    (text, shown)
+    (fs::read_to_string(path).expect("the recording"), shown)
 }
 
 /// Describes an answer without the ids of its calls. Arguments that are an object are compared as JSON.

@@ -152,9 +152,12 @@ fn on_command_line(row: &FailureRow, wire: Wire) -> String {
     let requests = model.requests().len();
     // A conversation of one message has nothing to leave out, so a model that finds it too long is not asked again.
     let changes = if row.name == "413" { 0 } else { count("context") };
-    let is_told = requests == 1 + count("error") + changes;
-    let is_taken_back = count("response_delta") == count("reset") + count("usage");
-    let done = events.last().map(|it| &it["data"]).filter(|_| is_told && is_taken_back && count("done") == 1);
+    let has_all_retries = requests == 1 + count("error") + changes;
+    let has_all_resets = count("response_delta") == count("reset") + count("usage");
+    let done = events
+        .last()
+        .map(|it| &it["data"])
+        .filter(|_| has_all_retries && has_all_resets && count("done") == 1);
     let Some(done) = done else { return format!("{requests} requests and wrong events: {events:?}") };
     let code = output.status.code().unwrap_or(-1);
     format!("{code} {} {}", done["status"], done["error"]["error_type"])
