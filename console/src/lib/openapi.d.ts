@@ -1801,6 +1801,7 @@ export interface components {
             /** @constant */
             recorded?: false;
             request_id: string | null;
+            run_id?: string;
             status: number;
             title: string;
             type: string;
