@@ -10,6 +10,7 @@ mod explanations;
 mod live_questions;
 mod models;
 mod new_run;
+mod older_events;
 mod run_log;
 mod run_task;
 

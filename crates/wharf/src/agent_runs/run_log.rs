@@ -1,8 +1,9 @@
 //! The events of one run, for every client that follows it.
 //!
-//! The log keeps the latest events, so that a client can attach again. Pieces of text that no client has read yet are
+//! The log keeps the latest events, so that a client can attach again; earlier pieces of a text are joined. Pieces of text that no client has read yet are
 //! merged into one, so a slow client costs the text of the answer and not an event for each piece.
 
+use super::older_events::OlderEvents;
 use std::{
     collections::VecDeque,
     sync::{
@@ -28,6 +29,8 @@ pub(crate) struct RunLog {
 
 #[derive(Debug, Default)]
 struct KeptEvents {
+    /// Events before the latest ones.
+    older: OlderEvents,
     events: VecDeque<NumberedEvent>,
     /// Number of the latest event that a client has read.
     read: u64,
@@ -144,7 +147,7 @@ impl KeptEvents {
         }
         self.events.push_back(NumberedEvent { number: number + 1, event: Arc::new(event) });
         if self.events.len() > MAX_KEPT_EVENTS {
-            self.events.pop_front();
+            self.events.pop_front().into_iter().for_each(|it| self.older.push(it));
         }
         number + 1
     }
@@ -152,7 +155,8 @@ impl KeptEvents {
     fn after(&mut self, number: u64) -> Option<NumberedEvent> {
         let first = self.events.front()?.number;
         let at = usize::try_from((number + 1).saturating_sub(first)).ok()?;
-        let found = self.events.get(at).cloned()?;
+        let older = self.older.after(number).filter(|_| number + 1 < first);
+        let found = older.or_else(|| self.events.get(at).cloned())?;
         self.read = self.read.max(found.number);
         Some(found)
     }
@@ -286,12 +290,47 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_reader_that_is_too_late_continues_with_the_oldest_event() {
+    async fn a_reader_that_is_late_gets_the_whole_text() {
         let log = RunLog::new();
-        for _ in 0..MAX_KEPT_EVENTS + 5 {
+        let mut first = log.read_after(0);
+        let pieces = MAX_KEPT_EVENTS + 500;
+        log.push(AgentEvent::Reset);
+        first.next().await.expect("an event");
+        for offset in 0..pieces {
+            log.push(AgentEvent::Text { delta: "ü".to_owned(), offset });
+            first.next().await.expect("an event");
+        }
+        log.close();
+        for after in [0, 1, 2, 300, 501, 502, 1_400] {
+            let mut reader = log.read_after(after);
+            let (mut length, mut number) = ((after as usize).saturating_sub(1), after);
+            while let Some(next) = reader.next().await {
+                assert!(next.number > number, "{} after {number}", next.number);
+                number = next.number;
+                match &*next.event {
+                    AgentEvent::Text { delta, offset } => {
+                        assert_eq!(*offset, length, "after {after}");
+                        length += delta.chars().count();
+                    }
+                    event => assert_eq!((event, after), (&AgentEvent::Reset, 0)),
+                }
+            }
+            assert_eq!((length, number), (pieces, pieces as u64 + 1), "after {after}");
+        }
+    }
+
+    #[tokio::test]
+    async fn the_oldest_events_of_a_huge_run_are_dropped() {
+        let log = RunLog::new();
+        let mut first = log.read_after(0);
+        for _ in 0..MAX_KEPT_EVENTS {
             log.push(AgentEvent::Reset);
+            log.push(text(&"a".repeat(64 << 10)));
+            first.next().await.expect("an event");
+            first.next().await.expect("an event");
         }
         let mut reader = log.read_after(0);
-        assert_eq!(reader.next().await.map(|it| it.number), Some(6));
+        let oldest = reader.next().await.expect("an event").number;
+        assert!((870..=880).contains(&oldest), "4 MiB are about 128 of these events: {oldest}");
     }
 }
