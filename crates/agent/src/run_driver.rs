@@ -345,11 +345,16 @@ impl<'a> RunDriver<'a> {
     /// Starts the calls that may run now, after their marks are written.
     async fn start_calls(&mut self) -> Result<(), String> {
         let calls = self.state.start_calls();
-        self.report_events();
         if calls.is_empty() {
             return Ok(());
         }
-        self.write(StoredState::Running).await?;
+        let written = self.write(StoredState::Running).await;
+        if written.is_err() {
+            self.state.not_sent(&calls);
+            return written;
+        }
+        self.state.sent(&calls);
+        self.report_events();
         for call in calls {
             self.calls_under_way.push(Box::pin(self.make_call(call)));
         }

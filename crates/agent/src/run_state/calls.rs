@@ -188,7 +188,7 @@ impl RunState {
         self.end_turn_if_settled();
     }
 
-    /// Starts the calls that may run now, and returns them.
+    /// Starts the calls that may run now, and returns them. They may be sent once their marks are written.
     pub(crate) fn start_calls(&mut self) -> Vec<CallToMake> {
         let RunPhase::Turn(turn) = &mut self.phase else { return Vec::new() };
         let calls = turn.start(self.limits.max_parallel);
@@ -197,13 +197,23 @@ impl RunState {
             let (tool_id, digest, why) = (tool_id.clone(), digest.clone(), why.clone());
             self.entries.push(Entry::of_call(&call.id, EntryBody::Started { tool_id, digest, why }));
         }
-        for call in &calls {
+        calls
+    }
+
+    /// Reports that calls are sent.
+    pub(crate) fn sent(&mut self, calls: &[CallToMake]) {
+        for call in calls {
             if !self.progress.tools_called.contains(&call.name) {
                 self.progress.tools_called.push(call.name.clone());
             }
             self.announce(call.at, None);
         }
-        calls
+    }
+
+    /// Reports that calls are not sent, because their marks could not be written.
+    pub(crate) fn not_sent(&mut self, calls: &[CallToMake]) {
+        let RunPhase::Turn(turn) = &mut self.phase else { return };
+        calls.iter().for_each(|call| turn.slots[call.at].state = SlotState::Ready);
     }
 
     /// Reports the outcome of a call that was started.

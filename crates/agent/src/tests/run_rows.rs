@@ -147,7 +147,9 @@ impl Rig {
                     self.state.decided(&answers);
                 }
                 NextStep::Call => {
-                    for call in self.state.start_calls() {
+                    let calls = self.state.start_calls();
+                    self.state.sent(&calls);
+                    for call in calls {
                         made += 1;
                         self.state.settled(call.at, outcome(&call.name, made), Duration::ZERO);
                     }

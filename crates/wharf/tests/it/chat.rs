@@ -9,6 +9,7 @@ mod kills;
 mod scenarios;
 mod server_questions;
 mod states;
+mod store_failures;
 
 use crate::{serve::server::Server, todo::postgres::Postgres};
 use scripted_model::ScriptedModel;
