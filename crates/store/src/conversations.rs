@@ -288,7 +288,7 @@ impl Store {
         let statement = match is_continued {
             true => statement.sql(" AND state = 'waiting' AND run_id = ").value(run_id),
             false => statement
-                .sql(" AND (state = 'idle' OR (state = 'running' AND lease_until < ")
+                .sql(" AND (state IN ('idle', 'interrupted') OR (state = 'running' AND lease_until < ")
                 .value(now)
                 .sql("))"),
         };

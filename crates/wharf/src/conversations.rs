@@ -8,7 +8,8 @@ use std::{
 use tokio::time::timeout;
 use uuid::Uuid;
 use wharf_agent::{
-    ApprovalAnswer, ApprovalQuestion, ConversationStore, Entry, EntryBatch, History, StoreFuture, StoredState,
+    ApprovalAnswer, ApprovalQuestion, ConversationStore, Entry, EntryBatch, History, RunStatus, StoreFuture,
+    StoredState,
 };
 use wharf_runtime::Redactor;
 use wharf_store::{
@@ -269,6 +270,7 @@ impl KeptRun {
                 append.state = "waiting";
                 append.approvals = questions.iter().map(|it| self.conversations.question_row(it)).collect();
             }
+            StoredState::Ended(RunStatus::Interrupted) => append.state = "interrupted",
             StoredState::Ended(_) => append.state = "idle",
         }
         let lease = self.lease();

@@ -27,6 +27,8 @@ enum RunEnd {
     Cancel,
     ClientGone,
     Kill,
+    /// The gateway is stopped with SIGTERM.
+    Stop,
 }
 
 /// A model that brings a run into a state with its first answer, and then says that it is done.
@@ -101,8 +103,8 @@ fn end_run(mut server: Server, model: &ScriptedModel, state: ActiveState, end: R
     wait_for_state(&server, model, state);
     let id = conversation(&server)["id"].as_str().expect("an id").to_owned();
     let after = match (state, end) {
-        (ActiveState::Waiting, RunEnd::ClientGone | RunEnd::Kill) => "waiting",
-        (_, RunEnd::Kill) => "interrupted",
+        (ActiveState::Waiting, RunEnd::ClientGone | RunEnd::Kill | RunEnd::Stop) => "waiting",
+        (_, RunEnd::Kill | RunEnd::Stop) => "interrupted",
         _ => "idle",
     };
     match end {
@@ -113,6 +115,10 @@ fn end_run(mut server: Server, model: &ScriptedModel, state: ActiveState, end: R
         RunEnd::ClientGone => drop(client),
         RunEnd::Kill => {
             server.child.kill().expect("it runs");
+            server = start(server.into_folder());
+        }
+        RunEnd::Stop => {
+            server.send_term();
             server = start(server.into_folder());
         }
     }
@@ -152,7 +158,7 @@ fn check(state: ActiveState, end: RunEnd, expected: Option<&str>) {
 
 #[test]
 fn a_run_that_ends_while_the_model_answers_leaves_no_call() {
-    for end in [RunEnd::Cancel, RunEnd::ClientGone, RunEnd::Kill] {
+    for end in [RunEnd::Cancel, RunEnd::ClientGone, RunEnd::Kill, RunEnd::Stop] {
         check(ActiveState::Asking, end, None);
     }
 }
@@ -169,4 +175,5 @@ fn a_run_that_waits_outlives_its_client_and_its_gateway() {
     check(ActiveState::Waiting, RunEnd::Cancel, Some("denied"));
     check(ActiveState::Waiting, RunEnd::ClientGone, Some("completed"));
     check(ActiveState::Waiting, RunEnd::Kill, Some("completed"));
+    check(ActiveState::Waiting, RunEnd::Stop, Some("completed"));
 }

@@ -153,10 +153,15 @@ impl Server {
     }
 
     pub(crate) fn terminate(mut self) -> Option<i32> {
+        self.send_term();
+        self.child.wait().expect("it ends").code()
+    }
+
+    /// Sends SIGTERM and does not wait.
+    pub(crate) fn send_term(&self) {
         let pid = self.child.id().cast_signed();
         let pid = rustix::process::Pid::from_raw(pid).expect("a process");
         rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("it runs");
-        self.child.wait().expect("it ends").code()
     }
 }
 
