@@ -137,6 +137,7 @@ mod tests {
             hints: Value::Null,
             definition_hash: definition_hash.to_owned(),
             digest: String::new(),
+            passed: Vec::new(),
             is_repetition,
             expires_at: None,
         }
