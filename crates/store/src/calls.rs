@@ -120,9 +120,14 @@ impl Store {
         while calls.len() > 0 {
             let rows =
                 if self.is_shared() { calls.len().min(MAX_INSERT_ROWS) } else { sqlite_rows(calls.len()) };
-            let statement = Statement::new("INSERT INTO calls (").sql(CallRow::COLUMNS).sql(") VALUES ");
+            let (insert, end) = match self.is_shared() {
+                true => ("INSERT INTO calls (", " ON CONFLICT (request_id) DO NOTHING"),
+                // Unlike `ON CONFLICT`, this cannot fail in the middle, so SQLite writes no journal of the statement.
+                false => ("INSERT OR IGNORE INTO calls (", ""),
+            };
+            let statement = Statement::new(insert).sql(CallRow::COLUMNS).sql(") VALUES ");
             let statement = statement.rows(calls.by_ref().take(rows).map(CallRow::into_values));
-            statements.push(statement.sql(" ON CONFLICT (request_id) DO NOTHING"));
+            statements.push(statement.sql(end));
         }
         statements
     }

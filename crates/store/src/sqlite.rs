@@ -68,6 +68,8 @@ impl SqlitePools {
             .create_if_missing(true)
             .busy_timeout(LOCK_TIMEOUT)
             .synchronous(SqliteSynchronous::Full)
+            // Journals of statements would be files otherwise.
+            .pragma("temp_store", "memory")
             .foreign_keys(true);
         new_file::make(path).await;
         make_private(path);

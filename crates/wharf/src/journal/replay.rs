@@ -15,8 +15,8 @@ use std::{
 use tokio::time::{Instant, sleep_until, timeout};
 use wharf_store::{CallRow, Store, StoreError};
 
-/// Maximum number of calls per insertion.
-pub(super) const MAX_BATCH_ROWS: usize = 1_024;
+/// Maximum number of calls per insertion. Each insertion writes the last pages of the table and its indexes again.
+pub(super) const MAX_BATCH_ROWS: usize = 4_096;
 
 /// How long calls are collected in the spool before they are inserted together.
 const COLLECT_TIME: Duration = Duration::from_millis(250);
