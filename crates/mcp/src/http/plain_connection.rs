@@ -61,7 +61,7 @@ impl PlainConnection {
         }
     }
 
-    /// Returns whether the current runtime waits for the stream itself. Others are woken by its thread.
+    /// Returns whether this runtime waits for the stream. A task of another one would be woken by its thread.
     pub(super) fn is_of(&self, runtime: runtime::Id) -> bool {
         self.runtime == runtime
     }

@@ -1,9 +1,6 @@
 //! Tests that a recording has what servers ask during calls and which resources they offer, and that a mock does the same.
 
-use crate::{
-    recordings::Mock,
-    servers::workspace::{Workspace, program},
-};
+use crate::{recordings::Mock, servers::workspace::Workspace};
 use serde_json::{Value, json};
 use std::{
     fs,
@@ -46,19 +43,7 @@ for line in sys.stdin:
 const NAME: &str = "hunter2-hunter2";
 
 fn workspace() -> Workspace {
-    let python = program("python3").canonicalize().expect("a path").display().to_string();
-    let workspace = Workspace::with("").set("SECRET", NAME);
-    let script = workspace.path("server.py");
-    fs::write(&script, SERVER).expect("a file");
-    let agent = format!(
-        "tools:\n  - name: own\n    description: d\n    type: mcp\n    server: own\n    command: {python}\n    args: [{}]\n    \
-         env: {{TOKEN: '${{SECRET}}'}}\n",
-        script.display(),
-    );
-    fs::write(workspace.path("agent.yaml"), agent).expect("a file");
-    let settings = workspace.make_folder("state").join("wharf.toml");
-    fs::write(settings, format!("[grants]\ncommands = [\"{python}\"]\n")).expect("a file");
-    workspace
+    Workspace::of_python_server(SERVER, NAME, "")
 }
 
 /// Calls a tool of `wharf ARGS` over its pipes, as a client that answers forms. Returns the questions and the responses to

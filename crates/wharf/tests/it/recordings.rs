@@ -1,6 +1,6 @@
 //! Tests `--record` and `wharf mock`: a recording answers like the server did, and contains no secret.
 
-use crate::servers::workspace::{Workspace, program};
+use crate::servers::workspace::Workspace;
 use std::{
     fs,
     io::{BufRead, BufReader},
@@ -60,19 +60,7 @@ impl Drop for Mock {
 }
 
 fn workspace() -> Workspace {
-    let python = program("python3").canonicalize().expect("a path").display().to_string();
-    let workspace = Workspace::with("").set("SECRET", "hunter2-hunter2");
-    let script = workspace.path("server.py");
-    fs::write(&script, SERVER).expect("a file");
-    let agent = format!(
-        "tools:\n  - name: own\n    description: d\n    type: mcp\n    server: own\n    command: {python}\n    args: [{}]\n    \
-         env: {{TOKEN: '${{SECRET}}'}}\n",
-        script.display(),
-    );
-    fs::write(workspace.path("agent.yaml"), agent).expect("a file");
-    let settings = workspace.make_folder("state").join("wharf.toml");
-    fs::write(settings, format!("[grants]\ncommands = [\"{python}\"]\n")).expect("a file");
-    workspace
+    Workspace::of_python_server(SERVER, "hunter2-hunter2", "")
 }
 
 #[tokio::test]

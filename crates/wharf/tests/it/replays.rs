@@ -3,7 +3,7 @@
 
 use crate::{
     serve::server::{Server, wharf},
-    servers::workspace::{Workspace, program},
+    servers::workspace::Workspace,
 };
 use scripted_model::{Reply, ScriptedModel, Wire};
 use serde_json::{Value, json};
@@ -57,19 +57,7 @@ for line in sys.stdin:
 
 /// Creates a workspace with the server, whose token is in the variable SECRET. `head` precedes `tools:`.
 pub(crate) fn echo_workspace(head: &str) -> Workspace {
-    let python = program("python3").canonicalize().expect("a path").display().to_string();
-    let workspace = Workspace::with("").set("SECRET", "hunter2-hunter2");
-    let script = workspace.path("server.py");
-    fs::write(&script, ECHO_SERVER).expect("a file");
-    let agent = format!(
-        "{head}tools:\n  - name: own\n    description: d\n    type: mcp\n    server: own\n    command: {python}\n    args: [{}]\n    \
-         env: {{TOKEN: '${{SECRET}}'}}\n",
-        script.display(),
-    );
-    fs::write(workspace.path("agent.yaml"), agent).expect("a file");
-    let settings = workspace.make_folder("state").join("wharf.toml");
-    fs::write(settings, format!("[grants]\ncommands = [\"{python}\"]\n")).expect("a file");
-    workspace
+    Workspace::of_python_server(ECHO_SERVER, "hunter2-hunter2", head)
 }
 
 /// Runs wharf in a network namespace of its own, which has no network, and without the variable SECRET and any key.

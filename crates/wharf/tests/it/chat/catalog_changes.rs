@@ -67,13 +67,17 @@ fn a_run_keeps_the_tools_that_it_began_with() {
 }
 
 /// Allows the only call that waits.
+fn wait_for_question(server: &Server) -> Value {
+    wait_for("the question", || server.ask("GET", "/api/v1/approvals", None).1["items"].get(0).cloned())
+}
+
 fn allow(server: &Server, question: &Value) {
     let path = format!("/api/v1/approvals/{}", question["approval_id"].as_str().expect("an id"));
     let yes = json!({ "decision": "allow", "digest": question["digest"] });
     assert_eq!(server.ask("POST", &path, Some(&yes)).0, 200);
 }
 
-/// A run that waits is restored from its entries, with the tools of today.
+/// A run that waits is restored from its entries, with the tools that it offered.
 #[test]
 fn a_run_that_waited_keeps_the_tools_that_it_began_with() {
     let model = ScriptedModel::start(vec![
@@ -84,8 +88,7 @@ fn a_run_that_waited_keeps_the_tools_that_it_began_with() {
     let file = agent_file(&model, &format!("approval: {{ask: ['todo:create_*']}}\n{TODO}"));
     let server = serve(&file);
     let client = begin(&server, &server.token, &json!({ "message": "Buy eggs" }));
-    let question =
-        wait_for("the question", || server.ask("GET", "/api/v1/approvals", None).1["items"].get(0).cloned());
+    let question = wait_for_question(&server);
     change_file(&server, &format!("{file}{}", source("new")), |it| it["source"] == "new");
     allow(&server, &question);
     model.wait_for_requests(3);
@@ -107,8 +110,7 @@ fn a_call_whose_definition_changes_while_it_waits_is_not_made() {
     let file = agent_file(&model, &format!("approval: {{ask: ['todo:create_*']}}\n{TODO}"));
     let server = serve(&file);
     let client = begin(&server, &server.token, &json!({ "message": "Buy eggs" }));
-    let question =
-        wait_for("the question", || server.ask("GET", "/api/v1/approvals", None).1["items"].get(0).cloned());
+    let question = wait_for_question(&server);
     let changed = "    overrides: {create_todo: {description: Sends a letter.}}\n";
     change_file(&server, &format!("{file}{changed}"), |it| it["description"] == "Sends a letter.");
     allow(&server, &question);

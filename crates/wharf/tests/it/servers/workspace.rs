@@ -46,6 +46,24 @@ impl Workspace {
         Workspace { folder, path: path_with([]), variables: Vec::new() }
     }
 
+    /// Creates a workspace with a server written in Python, called `own`. Its variable TOKEN has the value of `SECRET`. `head`
+    /// precedes `tools:`.
+    pub(crate) fn of_python_server(script: &str, secret: &str, head: &str) -> Workspace {
+        let python = program("python3").canonicalize().expect("a path").display().to_string();
+        let workspace = Workspace::with("").set("SECRET", secret);
+        let path = workspace.path("server.py");
+        fs::write(&path, script).expect("a file");
+        let agent = format!(
+            "{head}tools:\n  - name: own\n    description: d\n    type: mcp\n    server: own\n    command: {python}\n    \
+             args: [{}]\n    env: {{TOKEN: '${{SECRET}}'}}\n",
+            path.display(),
+        );
+        fs::write(workspace.path("agent.yaml"), agent).expect("a file");
+        let settings = workspace.make_folder("state").join("wharf.toml");
+        fs::write(settings, format!("[grants]\ncommands = [\"{python}\"]\n")).expect("a file");
+        workspace
+    }
+
     pub(crate) fn set(mut self, name: &str, value: &str) -> Workspace {
         self.variables.push((name.to_owned(), value.to_owned()));
         self
