@@ -2,7 +2,10 @@
 
 use super::{hooks::RequestHooks, send_once::SendOnce};
 use crate::{Disconnect, Failure, IdMap, Raw, Sent, Written};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{
+    Arc, Mutex, MutexGuard, PoisonError,
+    atomic::{AtomicU64, Ordering},
+};
 use tokio::sync::oneshot;
 
 /// Channel for the outcome of a request.
@@ -10,7 +13,11 @@ pub(crate) type Reply = oneshot::Sender<Result<Raw, Failure>>;
 
 /// Pending requests by id.
 #[derive(Debug, Default)]
-pub(crate) struct PendingRequests(Mutex<IdMap<PendingRequest>>);
+pub(crate) struct PendingRequests {
+    requests: Mutex<IdMap<PendingRequest>>,
+    /// Number of messages passed to the link. Changed under the lock of the requests only.
+    passed: AtomicU64,
+}
 
 /// Pending request.
 #[derive(Debug)]
@@ -39,7 +46,13 @@ pub(crate) enum SendProgress {
 impl PendingRequests {
     /// Gives access to the requests. No callback may run meanwhile, because it may make requests.
     pub(crate) fn lock(&self) -> MutexGuard<'_, IdMap<PendingRequest>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.requests.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts a message that is passed to the link and returns its position. The caller holds the lock until the message is
+    /// in the queue of the link.
+    pub(crate) fn next_position(&self) -> u64 {
+        self.passed.fetch_add(1, Ordering::Relaxed) + 1
     }
 
     /// Returns the number of requests.

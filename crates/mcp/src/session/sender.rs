@@ -5,7 +5,7 @@ use super::{
     hooks::RequestHooks,
     host::Host,
     news::{self, News, NewsFeed},
-    pending_requests::{PendingRequest, PendingRequests, SendProgress},
+    pending_requests::{PendingRequest, PendingRequests, Reply, SendProgress},
     send_once::SendOnce,
     session_loop::{SessionCommand, SessionLoop},
     terms::Terms,
@@ -17,7 +17,7 @@ use crate::{
 use std::{
     sync::{
         Arc, OnceLock,
-        atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -63,6 +63,8 @@ struct SenderCommon {
     ended: SessionEnd,
     /// Sends requests in the task of the caller, if the link can do that.
     direct: Option<Arc<dyn DirectLink>>,
+    /// The queue of a link that sends all messages on one stream. Callers add requests to it themselves.
+    outbound: Option<mpsc::WeakSender<Outbound>>,
 }
 
 /// State shared by the session task and its handles.
@@ -80,8 +82,19 @@ pub(crate) struct SessionState {
     /// Whether the server keeps no session, so that it cannot send requests.
     pub(crate) stateless: AtomicBool,
     pub(crate) pending: PendingRequests,
+    /// Number of commands that the session task has not accepted yet.
+    pub(crate) commands: AtomicUsize,
+    /// Whether messages wait in the session task, because the queue of the link is full.
+    pub(crate) is_queueing: AtomicBool,
     /// Log level last sent to the server, plus one; 0 if none.
     pub(crate) log_level: AtomicU8,
+}
+
+impl SessionState {
+    /// Returns whether messages that were sent earlier have not reached the link yet.
+    fn has_earlier_messages(&self) -> bool {
+        self.commands.load(Ordering::Acquire) > 0 || self.is_queueing.load(Ordering::Acquire)
+    }
 }
 
 impl AnswerSink for SessionState {
@@ -105,13 +118,14 @@ pub(crate) fn spawn(
     let (end_sender, ended) = watch::channel(None);
     let (news, feed) = news::feed();
     let (shared, direct) = (Arc::<SessionState>::default(), link.direct.clone());
+    let outbound = (!link.stream_per_request).then(|| link.outbound.downgrade());
     link.direct_answers().set_requests(shared.clone());
     let session_loop = SessionLoop::new(link, host, shared.clone(), news, close_grace);
     tasks.spawn(async move {
         session_loop.run(command_receiver, abandoned, &end_sender).await;
     });
     let ended = SessionEnd(ended);
-    let common = SenderCommon { abandons, shared, ended: ended.clone(), direct };
+    let common = SenderCommon { abandons, shared, ended: ended.clone(), direct, outbound };
     (RequestSender { commands, common }, ended, feed)
 }
 
@@ -149,14 +163,14 @@ impl RequestSender {
         let send_once = SendOnce::default();
         let command = SessionCommand::Request { message, reply, hooks, send_once: send_once.clone() };
         // The channel nearly always has capacity; avoid the timer in that case.
-        match self.commands.try_send(command) {
-            Ok(()) => {}
-            Err(TrySendError::Closed(_)) => return Err(self.common.ended.failure().await),
-            Err(TrySendError::Full(command)) => {
-                match Box::pin(time::timeout_at(deadline.initial(), self.commands.send(command))).await {
+        match self.commands.try_reserve() {
+            Ok(permit) => self.common.command(permit, command),
+            Err(TrySendError::Closed(())) => return Err(self.common.ended.failure().await),
+            Err(TrySendError::Full(())) => {
+                match Box::pin(time::timeout_at(deadline.initial(), self.commands.reserve())).await {
                     Err(_) => return Err(Failure::timeout(Sent::No)),
                     Ok(Err(_)) => return Err(self.common.ended.failure().await),
-                    Ok(Ok(())) => {}
+                    Ok(Ok(permit)) => self.common.command(permit, command),
                 }
             }
         }
@@ -175,7 +189,7 @@ impl RequestSender {
         hooks: RequestHooks,
     ) -> Result<Raw, Failure> {
         let Some(direct) = self.common.direct.as_ref().filter(|it| it.is_ready()) else {
-            return self.exchange(message, deadline, hooks).await;
+            return self.exchange_on_stream(message, deadline, hooks).await;
         };
         let Outbound::Request { id, ref method, .. } = message else {
             return Err(Failure::protocol("only a request can be answered"));
@@ -194,6 +208,59 @@ impl RequestSender {
         }
         let work = self.wait_for_direct_answer(id, direct.request(message), answer);
         self.common.wait(guard, work, &send_once, &deadline).await
+    }
+
+    /// Adds a request to the queue of the link and waits for its response. If the session task has messages that were
+    /// sent earlier, the request takes the way through it, so that it does not overtake them.
+    async fn exchange_on_stream(
+        &self,
+        message: Outbound,
+        deadline: Deadline,
+        hooks: RequestHooks,
+    ) -> Result<Raw, Failure> {
+        let Outbound::Request { id, .. } = message else {
+            return Err(Failure::protocol("only a request can be answered"));
+        };
+        let (reply, answer) = oneshot::channel();
+        let send_once = SendOnce::default();
+        if let Err((message, hooks)) = self.pass_directly(message, reply, hooks, &send_once) {
+            // Boxed, because it is rare and would enlarge every future.
+            return Box::pin(self.exchange(message, deadline, hooks)).await;
+        }
+        let guard = AbandonOnDrop { id, abandons: &self.common.abandons, armed: true };
+        self.common.wait(guard, answer, &send_once, &deadline).await
+    }
+
+    /// Adds a request to the queue of the link, or returns it if the session task has to do that.
+    fn pass_directly(
+        &self,
+        message: Outbound,
+        reply: Reply,
+        hooks: RequestHooks,
+        send_once: &SendOnce,
+    ) -> Result<(), (Outbound, RequestHooks)> {
+        let shared = self.shared();
+        let outbound = match &self.common.outbound {
+            Some(outbound) if !shared.has_earlier_messages() => outbound.upgrade(),
+            _ => None,
+        };
+        let permit = outbound.as_ref().and_then(|it| it.try_reserve().ok());
+        let (Some(permit), Outbound::Request { id, method, .. }) = (permit, &message) else {
+            return Err((message, hooks));
+        };
+        // Positions are in the order of the queue, because both are taken under the lock.
+        let mut pending = shared.pending.lock();
+        // Checked under the lock: a session that ends later fails the request.
+        if self.is_over() {
+            drop(pending);
+            return Err((message, hooks));
+        }
+        send_once.mark_sent();
+        let request = PendingRequest::new(method, reply, hooks, send_once.clone());
+        let progress = SendProgress::Passed(shared.pending.next_position());
+        pending.insert(*id, PendingRequest { progress, ..request });
+        permit.send(message);
+        Ok(())
     }
 
     /// Waits for the response to a request that its caller sends.
@@ -221,12 +288,17 @@ impl RequestSender {
     /// Publishes news that we inferred from the server's behaviour.
     pub(crate) async fn publish(&self, news: News) {
         // After the session has ended the news is irrelevant.
-        let _ = self.commands.send(SessionCommand::Publish(news)).await;
+        if let Ok(permit) = self.commands.reserve().await {
+            self.common.command(permit, SessionCommand::Publish(news));
+        }
     }
 
     pub(crate) async fn notify(&self, message: Outbound) -> Result<(), Failure> {
-        match self.commands.send(SessionCommand::Send(message)).await {
-            Ok(()) => Ok(()),
+        match self.commands.reserve().await {
+            Ok(permit) => {
+                self.common.command(permit, SessionCommand::Send(message));
+                Ok(())
+            }
             Err(_) => Err(self.common.ended.failure().await),
         }
     }
@@ -235,7 +307,9 @@ impl RequestSender {
 impl RequestSender {
     /// Queues a message if there is capacity. A response to it is ignored.
     pub(crate) fn try_send(&self, message: Outbound) {
-        let _ = self.commands.try_send(SessionCommand::Send(message));
+        if let Ok(permit) = self.commands.try_reserve() {
+            self.common.command(permit, SessionCommand::Send(message));
+        }
     }
 }
 
@@ -252,7 +326,8 @@ impl WeakRequestSender {
         let (reply, answer) = oneshot::channel();
         let send_once = SendOnce::default();
         let mut guard = AbandonOnDrop { id, abandons: &self.common.abandons, armed: true };
-        commands.send(SessionCommand::Request { message: build(id), reply, hooks, send_once }).await.ok()?;
+        let request = SessionCommand::Request { message: build(id), reply, hooks, send_once };
+        self.common.command(commands.reserve().await.ok()?, request);
         drop(commands);
         let answer = answer.await;
         guard.armed = false;
@@ -267,6 +342,12 @@ impl WeakRequestSender {
 }
 
 impl SenderCommon {
+    /// Sends a command to the session task.
+    fn command(&self, permit: mpsc::Permit<'_, SessionCommand>, command: SessionCommand) {
+        self.shared.commands.fetch_add(1, Ordering::AcqRel);
+        permit.send(command);
+    }
+
     async fn wait(
         &self,
         mut guard: AbandonOnDrop<'_>,

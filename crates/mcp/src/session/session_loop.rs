@@ -59,8 +59,6 @@ pub(crate) struct SessionLoop {
     news: NewsSender,
     close_grace: Duration,
     queue: VecDeque<Outbound>,
-    /// Number of messages passed to the link.
-    passed: u64,
     answers: Answers,
     disconnect: Option<Disconnect>,
 }
@@ -91,7 +89,6 @@ impl SessionLoop {
             news,
             close_grace,
             queue: VecDeque::new(),
-            passed: 0,
             answers: Answers::new(host),
             disconnect: None,
         }
@@ -198,6 +195,9 @@ impl SessionLoop {
     }
 
     fn accept_command(&mut self, command: SessionCommand) {
+        // Set before the command no longer counts, so that a request of a caller does not overtake it.
+        self.shared.is_queueing.store(true, Ordering::Release);
+        self.shared.commands.fetch_sub(1, Ordering::AcqRel);
         match command {
             // The caller has dropped its request.
             SessionCommand::Request { reply, .. } if reply.is_closed() => {}
@@ -217,18 +217,22 @@ impl SessionLoop {
     fn flush_queue(&mut self) {
         while !self.queue.is_empty() {
             let Ok(permit) = self.link.outbound.try_reserve() else { return };
-            let Some(message) = self.queue.pop_front() else { return };
-            if let Outbound::Request { id, .. } = message
-                && let Some(pending) = self.shared.pending.lock().get_mut(&id)
-            {
-                if !pending.send_once.mark_sent() {
-                    continue;
-                }
-                pending.progress = SendProgress::Passed(self.passed + 1);
+            let Some(message) = self.queue.pop_front() else { break };
+            let mut pending = self.shared.pending.lock();
+            let pending_request = match message {
+                Outbound::Request { id, .. } => pending.get_mut(&id),
+                _ => None,
+            };
+            if pending_request.as_ref().is_some_and(|it| !it.send_once.mark_sent()) {
+                continue;
             }
-            self.passed += 1;
+            let position = self.shared.pending.next_position();
+            if let Some(pending_request) = pending_request {
+                pending_request.progress = SendProgress::Passed(position);
+            }
             permit.send(message);
         }
+        self.shared.is_queueing.store(false, Ordering::Release);
     }
 
     /// Drops a request that its caller no longer waits for, and cancels it at the server if it was sent.

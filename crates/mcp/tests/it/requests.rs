@@ -93,6 +93,25 @@ async fn every_kind_of_answer_has_one_outcome() {
     }
 }
 
+/// Requests go to the link without the session task, but not before what was sent earlier through it.
+#[tokio::test(start_paused = true)]
+async fn requests_do_not_overtake_earlier_messages() {
+    let (fake, connected) = connect(&[NO_DISCOVERY, INITIALIZED, r#"x: result 1"#]).await;
+    let session = &connected.session;
+    // More than fit into any queue on the way.
+    for _ in 0..300 {
+        session.notify("before", None).await.unwrap();
+        let answers = tokio::join!(session.request(Request::new("x")), session.request(Request::new("x")));
+        assert_eq!((describe(answers.0), describe(answers.1)), ("1".to_owned(), "1".to_owned()));
+    }
+    let expected = ["server/discover initialize notifications/initialized"]
+        .into_iter()
+        .chain(std::iter::repeat_n("before x x", 300))
+        .collect::<Vec<_>>()
+        .join(" ");
+    assert_eq!(fake.methods(), expected);
+}
+
 #[tokio::test(start_paused = true)]
 async fn batches_are_read_where_the_version_has_them() {
     let old = r#"initialize: result {"protocolVersion":"2025-03-26","capabilities":{}}"#;
