@@ -9,6 +9,7 @@ use crate::{
     clock,
     rows::{AnyRow, plain_row},
     run_lease::RunLease,
+    sqlite::Durability,
     statement::Statement,
 };
 use std::time::Duration;
@@ -140,6 +141,22 @@ pub struct EntryAppend {
     pub cost_micros: i64,
 }
 
+/// Beginning of a run.
+#[derive(Clone, Copy, Debug)]
+pub enum RunBeginning<'a> {
+    /// A message of the user. Sets the provider and model of the conversation, and its title if it has none.
+    Message {
+        /// Provider.
+        provider: &'a str,
+        /// Name of the model.
+        model: &'a str,
+        /// Title.
+        title: &'a str,
+    },
+    /// Decisions about the calls of a run that waits.
+    Decisions,
+}
+
 /// Reason why a run cannot begin.
 #[derive(Debug)]
 pub enum BeginError {
@@ -160,6 +177,34 @@ impl From<StoreError> for BeginError {
 }
 
 impl ConversationRow {
+    /// Inserts a conversation without entries that was created now.
+    fn insert(&self, now: i64) -> Statement {
+        Statement::new("INSERT INTO conversations (")
+            .sql(COLUMNS)
+            .sql(") VALUES (")
+            .values([
+                self.id.as_str().into(),
+                self.title.as_str().into(),
+                self.agent.as_str().into(),
+                self.principal.as_str().into(),
+                self.provider.as_str().into(),
+                self.model.as_str().into(),
+                self.state.as_str().into(),
+                self.run_id.as_deref().into(),
+                self.epoch.into(),
+                self.lease_owner.as_deref().into(),
+                self.lease_until.into(),
+                0_i64.into(),
+                0_i64.into(),
+                0_i64.into(),
+                0_i64.into(),
+                0_i64.into(),
+                now.into(),
+                now.into(),
+            ])
+            .sql(")")
+    }
+
     /// Returns the state for people: a running conversation whose lease has expired was interrupted.
     pub fn shown_state(&self) -> &str {
         if self.state == "running" && self.lease_until < clock::now() { "interrupted" } else { &self.state }
@@ -169,30 +214,29 @@ impl ConversationRow {
 impl Store {
     /// Creates an idle conversation without entries.
     pub async fn create_conversation(&self, row: &ConversationRow) -> Result<(), StoreError> {
-        let now = clock::now();
-        let statement =
-            Statement::new("INSERT INTO conversations (").sql(COLUMNS).sql(") VALUES (").values([
-                row.id.as_str().into(),
-                row.title.as_str().into(),
-                row.agent.as_str().into(),
-                row.principal.as_str().into(),
-                row.provider.as_str().into(),
-                row.model.as_str().into(),
-                "idle".into(),
-                None::<&str>.into(),
-                0_i64.into(),
-                None::<&str>.into(),
-                0_i64.into(),
-                0_i64.into(),
-                0_i64.into(),
-                0_i64.into(),
-                0_i64.into(),
-                0_i64.into(),
-                now.into(),
-                now.into(),
-            ]);
-        let _: Vec<AnyRow> = self.write_one(statement.sql(")")).await?;
+        let row = ConversationRow { state: "idle".to_owned(), ..row.clone() };
+        let _: Vec<AnyRow> = self.write_one(row.insert(clock::now())).await?;
         Ok(())
+    }
+
+    /// Creates a conversation without entries and begins its first run, in one write. It survives the end of the process, but
+    /// not a power cut, until the run writes its first entry, which is synced.
+    pub async fn begin_conversation(
+        &self,
+        row: &ConversationRow,
+        run_id: &str,
+    ) -> Result<RunLease, StoreError> {
+        let now = clock::now();
+        let row = ConversationRow {
+            state: "running".to_owned(),
+            run_id: Some(run_id.to_owned()),
+            epoch: 1,
+            lease_owner: Some(self.lease_owner.to_string()),
+            lease_until: now + LEASE,
+            ..row.clone()
+        };
+        let _: Vec<AnyRow> = self.write_as(Durability::ProcessCrash, vec![row.insert(now)]).await?;
+        Ok(RunLease { conversation_id: row.id, run_id: run_id.to_owned(), epoch: row.epoch, entries: 0 })
     }
 
     /// Returns one conversation. With `principal`, only if it is theirs.
@@ -266,14 +310,16 @@ impl Store {
         Ok(())
     }
 
-    /// Begins a run, or continues one that waits. Of two that begin at once, one wins.
+    /// Begins a run, or continues one that waits. Of two that begin at once, one wins. Like
+    /// [`Store::begin_conversation`], it is synced with the first entry of the run.
     pub async fn begin_run(
         &self,
         id: &str,
         principal: Option<&str>,
         run_id: &str,
-        is_continued: bool,
+        beginning: RunBeginning<'_>,
     ) -> Result<RunLease, BeginError> {
+        let is_continued = matches!(beginning, RunBeginning::Decisions);
         let found = self.conversation(id, principal).await?.ok_or(BeginError::Unknown)?;
         if !is_continued && (found.entries >= MAX_ENTRIES || found.bytes >= MAX_BYTES) {
             return Err(BeginError::Full);
@@ -284,15 +330,24 @@ impl Store {
         let statement = statement.value(run_id).sql(", lease_owner = ").value(&*self.lease_owner);
         let statement =
             statement.sql(", lease_until = ").value(now + LEASE).sql(", updated_at = ").value(now);
-        let statement = statement.sql(" WHERE id = ").value(id).sql(" AND epoch = ").value(found.epoch);
-        let statement = match is_continued {
-            true => statement.sql(" AND state = 'waiting' AND run_id = ").value(run_id),
-            false => statement
-                .sql(" AND (state IN ('idle', 'interrupted') OR (state = 'running' AND lease_until < ")
-                .value(now)
-                .sql("))"),
+        let owned = |statement: Statement| {
+            statement.sql(" WHERE id = ").value(id).sql(" AND epoch = ").value(found.epoch)
         };
-        let begun: Vec<ConversationRow> = self.write_one(statement.sql(" RETURNING ").sql(COLUMNS)).await?;
+        let statement = match beginning {
+            RunBeginning::Decisions => {
+                owned(statement).sql(" AND state = 'waiting' AND run_id = ").value(run_id)
+            }
+            RunBeginning::Message { provider, model, title } => {
+                let statement = statement.sql(", provider = ").value(provider).sql(", model = ").value(model);
+                let statement = statement.sql(", title = CASE WHEN title = '' THEN ").value(title);
+                owned(statement.sql(" ELSE title END"))
+                    .sql(" AND (state IN ('idle', 'interrupted') OR (state = 'running' AND lease_until < ")
+                    .value(now)
+                    .sql("))")
+            }
+        };
+        let statement = statement.sql(" RETURNING ").sql(COLUMNS);
+        let begun: Vec<ConversationRow> = self.write_as(Durability::ProcessCrash, vec![statement]).await?;
         match begun.into_iter().next() {
             Some(row) => Ok(RunLease {
                 conversation_id: row.id,
@@ -302,21 +357,6 @@ impl Store {
             }),
             None => Err(BeginError::Busy(found.run_id.unwrap_or_default())),
         }
-    }
-
-    /// Sets the provider and model of a conversation, and its title if it has none.
-    pub async fn describe_conversation(
-        &self,
-        id: &str,
-        (provider, model): (&str, &str),
-        title: &str,
-    ) -> Result<(), StoreError> {
-        let statement = Statement::new("UPDATE conversations SET provider = ").value(provider);
-        let statement = statement.sql(", model = ").value(model);
-        let statement = statement.sql(", title = CASE WHEN title = '' THEN ").value(title);
-        let statement = statement.sql(" ELSE title END WHERE id = ").value(id);
-        let _: Vec<AnyRow> = self.write_one(statement).await?;
-        Ok(())
     }
 
     /// Extends the lease of a run. Returns whether it still has one.
@@ -363,7 +403,7 @@ impl Store {
         let check = Statement::new("SELECT id FROM conversations WHERE id = ");
         let check = check.value(lease.conversation_id.as_str()).sql(" AND epoch = ").value(lease.epoch);
         statements.push(check);
-        let written: Vec<AnyRow> = self.write(statements).await?;
+        let written: Vec<AnyRow> = self.write_together(statements).await?;
         Ok(!written.is_empty())
     }
 

@@ -42,7 +42,7 @@ pub use calls::{CallCursor, CallFilter, CallPage, CallRow};
 pub use change::Change;
 pub use changes::Changes;
 pub use console_credentials::CredentialRow;
-pub use conversations::{BeginError, ConversationRow, EntryAppend, EntryRow, time_before};
+pub use conversations::{BeginError, ConversationRow, EntryAppend, EntryRow, RunBeginning, time_before};
 pub use error::StoreError;
 pub use idempotency::{IdempotencyRecord, KeyClaim};
 pub use location::{Location, LocationError};

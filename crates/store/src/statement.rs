@@ -27,6 +27,12 @@ impl Statement {
         Statement { sql: sql.to_owned(), values: Vec::new() }
     }
 
+    /// Joins statements into one text, which only SQLite accepts with bound values.
+    pub(crate) fn join(statements: Vec<Statement>) -> Statement {
+        let sql = statements.iter().map(|it| it.sql.as_str()).collect::<Vec<_>>().join("; ");
+        Statement { sql, values: statements.into_iter().flat_map(|it| it.values).collect() }
+    }
+
     /// Appends SQL text.
     pub(crate) fn sql(mut self, sql: &'static str) -> Statement {
         self.sql.push_str(sql);

@@ -196,6 +196,28 @@ impl Store {
         {
             return self.write_alone(durability, only).await;
         }
+        self.write_in_transaction(durability, statements).await
+    }
+
+    /// Like [`Store::write`], but only the last statement may return rows. SQLite's driver runs them together, because each
+    /// statement alone wakes its thread and ours.
+    pub(crate) async fn write_together<T: PlainRow>(
+        &self,
+        statements: Vec<Statement>,
+    ) -> Result<Vec<T>, StoreError> {
+        let statements: Vec<Statement> = statements.into_iter().map(|it| self.for_engine(it)).collect();
+        let statements = match &self.pools {
+            Pools::Sqlite(_) => vec![Statement::join(statements)],
+            Pools::Postgres(_) => statements,
+        };
+        self.write_in_transaction(Durability::PowerCut, statements).await
+    }
+
+    async fn write_in_transaction<T: PlainRow>(
+        &self,
+        durability: Durability,
+        statements: Vec<Statement>,
+    ) -> Result<Vec<T>, StoreError> {
         match &self.pools {
             Pools::Sqlite(files) => {
                 let _lock = files.write_lock().await;

@@ -16,7 +16,7 @@ mod run_task;
 
 use crate::{
     agent_model::model_price,
-    conversations::{Conversations, KeptRun, RunAgent},
+    conversations::{Conversations, KeptRun, RunAgent, RunConversation, new_conversation_id},
     journal::Journal,
     registry::SourceRegistry,
 };
@@ -181,15 +181,20 @@ impl AgentRuns {
         let agent = run_agent(&plan);
         let mut request = self.request(&plan, principal, new_run.limits)?;
         let conversations = &self.shared.conversations;
-        let conversation = match conversation {
-            ConversationName::New => conversations.create(principal, "", &agent).await,
-            ConversationName::Id(id) => Ok(id),
-            ConversationName::OfClient(name) => conversations.open_named(principal, &name, &agent).await,
+        let existing = match conversation {
+            ConversationName::New => None,
+            ConversationName::Id(id) => Some(id),
+            ConversationName::OfClient(name) => {
+                let opened = conversations.open_named(principal, &name, &agent).await;
+                Some(opened.map_err(BeginError::Store)?)
+            }
         };
-        request.conversation_id = conversation.map_err(BeginError::Store)?;
-        let message = first_text(&new_run.message).to_owned();
-        let of = (&**principal, request.conversation_id.as_str());
-        let begun = conversations.begin(of, &request.run_id, (&message, &agent)).await?;
+        let is_new = existing.is_none();
+        request.conversation_id = existing.unwrap_or_else(new_conversation_id);
+        let id = &*request.conversation_id;
+        let conversation = if is_new { RunConversation::New(id) } else { RunConversation::Existing(id) };
+        let message = (first_text(&new_run.message), &agent);
+        let begun = conversations.begin((principal, conversation), &request.run_id, message).await?;
         request.history = begun.history;
         request.store = Some(begun.kept.clone());
         request.can_wait = true;

@@ -13,7 +13,8 @@ use wharf_agent::{
 };
 use wharf_runtime::Redactor;
 use wharf_store::{
-    ApprovalRow, BeginError, ConversationRow, EntryAppend, EntryRow, RunLease, Store, StoreError,
+    ApprovalRow, BeginError, ConversationRow, EntryAppend, EntryRow, RunBeginning, RunLease, Store,
+    StoreError,
 };
 
 /// Maximum time of a write.
@@ -38,6 +39,14 @@ pub(crate) struct RunAgent {
     pub(crate) agent: String,
     pub(crate) provider: String,
     pub(crate) model: String,
+}
+
+/// The conversation of a run that begins. Contains its id.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum RunConversation<'a> {
+    /// The run creates it.
+    New(&'a str),
+    Existing(&'a str),
 }
 
 /// A run that has begun, and the conversation before it.
@@ -68,7 +77,7 @@ impl Conversations {
         title: &str,
         agent: &RunAgent,
     ) -> Result<String, StoreError> {
-        self.create_with_id(Uuid::now_v7().to_string(), principal, title, agent).await
+        self.create_with_id(new_conversation_id(), principal, title, agent).await
     }
 
     /// Returns the conversation that a client names by an id of its own, if there is one. The id of a conversation of
@@ -105,14 +114,20 @@ impl Conversations {
     }
 
     /// Creates a conversation with this id, and returns it.
-    pub(crate) async fn create_with_id(
+    async fn create_with_id(
         &self,
         id: String,
         principal: &str,
         title: &str,
         agent: &RunAgent,
     ) -> Result<String, StoreError> {
-        let row = ConversationRow {
+        let row = self.new_row(id, principal, title, agent);
+        self.store.create_conversation(&row).await?;
+        Ok(row.id)
+    }
+
+    fn new_row(&self, id: String, principal: &str, title: &str, agent: &RunAgent) -> ConversationRow {
+        ConversationRow {
             id,
             title: self.redactor.redact(title),
             agent: agent.agent.clone(),
@@ -120,23 +135,31 @@ impl Conversations {
             provider: agent.provider.clone(),
             model: agent.model.clone(),
             ..ConversationRow::default()
-        };
-        self.store.create_conversation(&row).await?;
-        Ok(row.id)
+        }
     }
 
     /// Begins a run in a conversation of this principal.
     pub(crate) async fn begin(
         &self,
-        (principal, conversation_id): (&str, &str),
+        (principal, conversation): (&str, RunConversation<'_>),
         run_id: &str,
         (message, agent): (&str, &RunAgent),
     ) -> Result<BegunRun, BeginError> {
-        let lease = self.store.begin_run(conversation_id, Some(principal), run_id, false).await?;
         let title: String = message.lines().next().unwrap_or_default().chars().take(TITLE_CHARS).collect();
-        let title = self.redactor.redact(&title);
-        self.store.describe_conversation(conversation_id, (&agent.provider, &agent.model), &title).await?;
-        self.restored(lease, false).await
+        match conversation {
+            RunConversation::New(id) => {
+                let row = self.new_row(id.to_owned(), principal, &title, agent);
+                let lease = self.store.begin_conversation(&row, run_id).await?;
+                Ok(self.begun(lease, History::default()))
+            }
+            RunConversation::Existing(id) => {
+                let (provider, model, title) =
+                    (&*agent.provider, &*agent.model, &*self.redactor.redact(&title));
+                let beginning = RunBeginning::Message { provider, model, title };
+                let lease = self.store.begin_run(id, Some(principal), run_id, beginning).await?;
+                self.restored(lease, false).await
+            }
+        }
     }
 
     /// Continues a run that waits for decisions.
@@ -146,16 +169,19 @@ impl Conversations {
         run_id: &str,
     ) -> Result<(BegunRun, Vec<(String, ApprovalAnswer)>), BeginError> {
         let approvals = self.store.approvals_of(conversation_id, run_id).await?;
-        let lease = self.store.begin_run(conversation_id, None, run_id, true).await?;
+        let lease = self.store.begin_run(conversation_id, None, run_id, RunBeginning::Decisions).await?;
         let decisions = approvals.iter().map(|it| (it.call_id.clone(), answer_of(it))).collect();
         Ok((self.restored(lease, true).await?, decisions))
     }
 
     async fn restored(&self, lease: RunLease, is_waiting: bool) -> Result<BegunRun, BeginError> {
         let entries = self.read(&lease.conversation_id).await?;
-        let history = History::of(entries, is_waiting);
+        Ok(self.begun(lease, History::of(entries, is_waiting)))
+    }
+
+    fn begun(&self, lease: RunLease, history: History) -> BegunRun {
         let kept = KeptRun { conversations: self.clone(), lease: Mutex::new(lease) };
-        Ok(BegunRun { kept: Arc::new(kept), history })
+        BegunRun { kept: Arc::new(kept), history }
     }
 
     /// Reads all entries of a conversation.
@@ -209,6 +235,11 @@ impl Conversations {
             ..ApprovalRow::default()
         }
     }
+}
+
+/// Returns the id of a new conversation.
+pub(crate) fn new_conversation_id() -> String {
+    Uuid::now_v7().to_string()
 }
 
 /// Returns the id of the conversation that a client of this principal names so. Principals cannot name each other's.

@@ -223,7 +223,8 @@ impl RequestSender {
         };
         let (reply, answer) = oneshot::channel();
         let send_once = SendOnce::default();
-        if let Err((message, hooks)) = self.pass_directly(message, reply, hooks, &send_once) {
+        if let Err(rejected) = self.pass_directly(message, reply, hooks, &send_once) {
+            let (message, hooks) = *rejected;
             // Boxed, because it is rare and would enlarge every future.
             return Box::pin(self.exchange(message, deadline, hooks)).await;
         }
@@ -238,7 +239,7 @@ impl RequestSender {
         reply: Reply,
         hooks: RequestHooks,
         send_once: &SendOnce,
-    ) -> Result<(), (Outbound, RequestHooks)> {
+    ) -> Result<(), Box<(Outbound, RequestHooks)>> {
         let shared = self.shared();
         let outbound = match &self.common.outbound {
             Some(outbound) if !shared.has_earlier_messages() => outbound.upgrade(),
@@ -246,14 +247,14 @@ impl RequestSender {
         };
         let permit = outbound.as_ref().and_then(|it| it.try_reserve().ok());
         let (Some(permit), Outbound::Request { id, method, .. }) = (permit, &message) else {
-            return Err((message, hooks));
+            return Err(Box::new((message, hooks)));
         };
         // Positions are in the order of the queue, because both are taken under the lock.
         let mut pending = shared.pending.lock();
         // Checked under the lock: a session that ends later fails the request.
         if self.is_over() {
             drop(pending);
-            return Err((message, hooks));
+            return Err(Box::new((message, hooks)));
         }
         send_once.mark_sent();
         let request = PendingRequest::new(method, reply, hooks, send_once.clone());

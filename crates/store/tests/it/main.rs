@@ -4,6 +4,7 @@
 
 mod accepted_definitions;
 mod calls;
+mod conversations;
 mod engines;
 mod idempotency;
 mod opening;

@@ -4,7 +4,7 @@ use crate::{
     app::App,
     command_error::CommandError,
     commands::run::kept::{PRINCIPAL, begin_error, open, run_agent},
-    conversations::{Conversations, KeptRun, RunAgent},
+    conversations::{Conversations, KeptRun, RunAgent, RunConversation},
     exit::Exit,
 };
 use std::sync::Arc;
@@ -50,13 +50,10 @@ impl KeptChat {
         message: &str,
         request: &mut RunRequest,
     ) -> Result<Arc<KeptRun>, CommandError> {
-        let failed = |error: BeginError| begin_error(Some(id), error);
-        if is_new {
-            let created = self.conversations.create_with_id(id.to_owned(), PRINCIPAL, "", &self.agent).await;
-            created.map_err(|error| failed(BeginError::Store(error)))?;
-        }
-        let begun = self.conversations.begin((PRINCIPAL, id), &request.run_id, (message, &self.agent)).await;
-        let begun = begun.map_err(failed)?;
+        let conversation = if is_new { RunConversation::New(id) } else { RunConversation::Existing(id) };
+        let message = (message, &self.agent);
+        let begun = self.conversations.begin((PRINCIPAL, conversation), &request.run_id, message).await;
+        let begun = begun.map_err(|error| begin_error(Some(id), error))?;
         request.history = begun.history;
         request.store = Some(begun.kept.clone());
         Ok(begun.kept)

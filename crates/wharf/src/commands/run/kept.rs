@@ -4,7 +4,7 @@ use crate::{
     app::App,
     cli::RunArgs,
     command_error::CommandError,
-    conversations::{Conversations, KeptRun, RunAgent},
+    conversations::{Conversations, KeptRun, RunAgent, RunConversation, new_conversation_id},
     exit::Exit,
     stored_results::StoredResults,
 };
@@ -37,14 +37,12 @@ impl KeptConversation {
         let conversations = Conversations::new(store.clone(), app.redactor().clone());
         let agent = run_agent(app);
         let failed = |error: BeginError| begin_error(args.conversation.as_deref(), error);
-        let id = match &args.conversation {
-            Some(id) => id.clone(),
-            None => {
-                let created = conversations.create(PRINCIPAL, "", &agent).await;
-                created.map_err(|error| failed(BeginError::Store(error)))?
-            }
+        let id = args.conversation.clone().unwrap_or_else(new_conversation_id);
+        let conversation = match &args.conversation {
+            Some(id) => RunConversation::Existing(id),
+            None => RunConversation::New(&id),
         };
-        let begun = conversations.begin((PRINCIPAL, &id), &request.run_id, (message, &agent)).await;
+        let begun = conversations.begin((PRINCIPAL, conversation), &request.run_id, (message, &agent)).await;
         let begun = begun.map_err(failed)?;
         request.conversation_id = id;
         request.principal = Some(PRINCIPAL.into());
