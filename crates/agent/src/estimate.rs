@@ -34,6 +34,6 @@ fn estimate_part(part: &AnswerPart) -> u64 {
             let native = native.as_ref().map_or(0, |it| estimate_tokens(&it.to_string()));
             native.max(estimate_tokens(text))
         }
-        AnswerPart::Call(call) => estimate_tokens(&call.name) + estimate_tokens(&call.arguments),
+        AnswerPart::Call(call) => estimate_tokens(&call.name) + estimate_tokens(call.history_arguments()),
     }
 }
