@@ -5,6 +5,8 @@ mod chat_request;
 mod client_message;
 mod event_stream;
 mod message_input;
+#[cfg(test)]
+mod model_matrix;
 pub(super) mod ui_stream;
 
 use super::{ApiState, body, json_response, problem::Problem, query::Query, rest};
