@@ -7,6 +7,7 @@ mod explained;
 mod failures;
 mod injection;
 mod interrupts;
+mod matrix;
 mod offered;
 mod streams;
 
