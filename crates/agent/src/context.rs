@@ -48,7 +48,7 @@ pub(crate) struct ContextView {
 pub(crate) enum Fit {
     /// The view fits.
     Fits,
-    /// The view fits after these results, and perhaps the thinking of earlier runs, were left out.
+    /// These results, and perhaps the thinking of earlier runs, were left out. The view has to be checked again.
     Trimmed {
         /// Positions of the results.
         results: Vec<usize>,
@@ -203,9 +203,9 @@ impl ContextView {
         }
         let is_high = tokens.saturating_mul(10) > room.saturating_mul(8);
         match self.summary_position() {
+            _ if thinking || !results.is_empty() => Fit::Trimmed { results, thinking },
             Some(position) if is_high && may_summarize => Fit::NeedsSummary(position),
             _ if tokens > room => Fit::Full,
-            _ if thinking || !results.is_empty() => Fit::Trimmed { results, thinking },
             _ => Fit::Fits,
         }
     }

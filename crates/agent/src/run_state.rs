@@ -228,19 +228,20 @@ impl RunState {
             self.end(RunError::Limit(limit));
             return NextStep::End;
         }
-        match self.view.fit(self.settings.compact && !self.progress.has_summed_up) {
-            Fit::Fits => {}
-            Fit::Trimmed { results, thinking } => self.report_trim(results, thinking),
-            Fit::NeedsSummary(position) => {
-                self.phase = RunPhase::SummingUp { position };
-                return self.next();
-            }
-            Fit::Full => {
-                self.end(RunError::ContextFull(self.view.window()));
-                return NextStep::End;
+        loop {
+            match self.view.fit(self.settings.compact && !self.progress.has_summed_up) {
+                Fit::Fits => return NextStep::Ask(self.ask_kind()),
+                Fit::Trimmed { results, thinking } => self.report_trim(results, thinking),
+                Fit::NeedsSummary(position) => {
+                    self.phase = RunPhase::SummingUp { position };
+                    return self.next();
+                }
+                Fit::Full => {
+                    self.end(RunError::ContextFull(self.view.window()));
+                    return NextStep::End;
+                }
             }
         }
-        NextStep::Ask(self.ask_kind())
     }
 
     fn report_trim(&mut self, results: Vec<usize>, thinking: bool) {

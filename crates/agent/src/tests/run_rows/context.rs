@@ -86,6 +86,27 @@ fn the_oldest_turns_are_summed_up_if_trimming_is_not_enough() {
     assert!(matches!(visible[1], Message::Answer(_)), "a turn begins with its answer");
 }
 
+/// Results that are left out before a summary are stored and reported too.
+#[test]
+fn results_left_out_before_a_summary_are_stored_and_reported() {
+    let mut rig = Rig::new(Setup { window: 4_096, ..Setup::default() });
+    rig.run(&long_script(), |_, made| answered(&format!("{made} {}", "word ".repeat(400))));
+    let is_line = |text: &str| text.starts_with("[result of read");
+    let visible = rig.state.visible();
+    let lines: Vec<&str> = visible
+        .iter()
+        .filter_map(|message| match message {
+            Message::Result(result) if is_line(&result.text()) => Some(result.call_id.as_str()),
+            _ => None,
+        })
+        .collect();
+    assert!(!lines.is_empty(), "a result is left out after the summary");
+    let stored: Vec<String> = rig.state.take_left_out().into_iter().map(|it| it.call_id).collect();
+    assert!(lines.iter().all(|it| stored.iter().any(|id| id == it)), "{lines:?} are stored: {stored:?}");
+    let entries: Vec<String> = rig.state.take_entries().iter().map(|it| it.to_text().body).collect();
+    assert!(entries.iter().any(|it| it.contains("old results are left out")), "{entries:?}");
+}
+
 #[test]
 fn a_provider_that_finds_the_prompt_too_long_sets_the_window_once() {
     let too_long = || {
