@@ -78,7 +78,7 @@ fn describe_contents(contents: Item<Contents>, source: &str) -> Result<Attachmen
             return Err(ContentError::TooLarge(format!("`{uri}` is longer than 1 MiB")));
         }
         (Some(text), _) => Content::Text(text),
-        (None, Some(base64)) if base64.len() / 4 * 3 > MAX_IMAGE_BYTES => {
+        (None, Some(base64)) if is_over_image_limit(&base64) => {
             return Err(ContentError::TooLarge(format!("`{uri}` is larger than 5 MiB")));
         }
         (None, Some(base64)) if media_type.starts_with("image/") => Content::image(media_type, base64),
@@ -86,6 +86,30 @@ fn describe_contents(contents: Item<Contents>, source: &str) -> Result<Attachmen
     };
     let title = format!("Resource {uri} of the server {source}");
     Ok(Attachment { title, source: Some(source.to_owned()), content })
+}
+
+/// Returns whether an image is larger than a message may contain.
+fn is_over_image_limit(base64: &str) -> bool {
+    let padding = base64.bytes().rev().take_while(|it| *it == b'=').count();
+    (base64.len() - padding) * 3 / 4 > MAX_IMAGE_BYTES
+}
+
+/// Checks the number and the size of the images of a message.
+pub(crate) fn check_images(content: &[Content]) -> Result<(), ContentError> {
+    let images = || {
+        content.iter().filter_map(|it| match it {
+            Content::Image { base64, .. } => Some(base64),
+            Content::Text(_) => None,
+        })
+    };
+    let too_large = |message: String| Err(ContentError::TooLarge(message));
+    if images().count() > MAX_ATTACHMENTS {
+        return too_large(format!("a message can have {MAX_ATTACHMENTS} images, not {}", images().count()));
+    }
+    match images().any(|it| is_over_image_limit(it)) {
+        true => too_large("an image is larger than 5 MiB".to_owned()),
+        false => Ok(()),
+    }
 }
 
 /// Reads a file of the user: a text or an image. The error is for the user.

@@ -8,22 +8,47 @@ use http::{HeaderMap, Request, StatusCode};
 use http_body_util::BodyExt;
 use hyper::body::{Body as _, Incoming};
 use std::time::Duration;
-use tokio::time::{Instant, timeout_at};
+use tokio::{
+    sync::{Semaphore, SemaphorePermit},
+    time::{Instant, timeout_at},
+};
 use wharf_mcp::{Raw, serve::http::is_json};
 
 /// Maximum size of a body, in bytes.
 pub(super) const MAX_BODY_BYTES: usize = 4 << 20;
 
-/// Timeout between two parts of a body, and for the whole body.
+/// Maximum size of the body of a chat request that may contain images, in bytes: 8 images of 5 MiB in base64, and text.
+const MAX_CHAT_BODY_BYTES: usize = 64 << 20;
+
+/// Bodies over [`MAX_BODY_BYTES`] that are read at the same time. Further ones wait, so that they cannot fill the memory.
+static LARGE_BODIES: Semaphore = Semaphore::const_new(4);
+
+/// Timeout between two parts of a body, for the whole body, and for one over [`MAX_BODY_BYTES`].
 const BODY_PAUSE_TIMEOUT: Duration = Duration::from_secs(8);
 const BODY_TIMEOUT: Duration = Duration::from_secs(30);
+const LARGE_BODY_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// How long to keep reading a body that is too large before sending the response.
 const DISCARD_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Reads one JSON object. An empty body counts as an empty object.
 pub(super) async fn read_object(request: Request<Incoming>) -> Result<Raw, Problem> {
-    let bytes = collect(request.into_body()).await?;
+    parse_object(collect(request.into_body(), MAX_BODY_BYTES).await?.bytes)
+}
+
+/// A chat request that may contain images. It counts as a large body until it is dropped.
+pub(super) struct ChatBody {
+    pub(super) raw: Raw,
+    _permit: Option<SemaphorePermit<'static>>,
+}
+
+/// Reads the JSON object of a chat request that may contain images.
+pub(super) async fn read_chat_object(request: Request<Incoming>) -> Result<ChatBody, Problem> {
+    let CollectedBody { bytes, permit } = collect(request.into_body(), MAX_CHAT_BODY_BYTES).await?;
+    Ok(ChatBody { raw: parse_object(bytes)?, _permit: permit })
+}
+
+fn parse_object(bytes: Bytes) -> Result<Raw, Problem> {
     if bytes.is_empty() {
         return Ok(Raw::empty_object());
     }
@@ -38,7 +63,7 @@ pub(super) async fn read_object(request: Request<Incoming>) -> Result<Raw, Probl
 
 /// Reads the whole body.
 pub(super) async fn read_all(body: Incoming) -> Result<Bytes, Problem> {
-    if body.is_end_stream() { Ok(Bytes::new()) } else { collect(body).await }
+    if body.is_end_stream() { Ok(Bytes::new()) } else { Ok(collect(body, MAX_BODY_BYTES).await?.bytes) }
 }
 
 /// Rejects a request without a JSON `Content-Type`, before its body is read.
@@ -50,40 +75,53 @@ pub(super) fn check_is_json(headers: &HeaderMap) -> Result<(), Problem> {
         .hint("send `Content-Type: application/json`, and no `Content-Encoding`"))
 }
 
-async fn collect(mut body: Incoming) -> Result<Bytes, Problem> {
+/// A whole body, and the right to keep one that is large.
+struct CollectedBody {
+    bytes: Bytes,
+    permit: Option<SemaphorePermit<'static>>,
+}
+
+async fn collect(mut body: Incoming, max_bytes: usize) -> Result<CollectedBody, Problem> {
     let late = |_| Problem::new(StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time").closing();
-    if body.size_hint().lower() > MAX_BODY_BYTES as u64 {
-        return Err(Box::pin(body_too_large(body)).await);
+    if body.size_hint().lower() > max_bytes as u64 {
+        return Err(Box::pin(body_too_large(body, max_bytes)).await);
     }
-    let last = Instant::now() + BODY_TIMEOUT;
-    let mut whole = BytesMut::new();
+    let begin = Instant::now();
+    let mut last = begin + BODY_TIMEOUT;
+    let (mut whole, mut permit) = (BytesMut::new(), None);
     loop {
         let frame =
             timeout_at(last.min(Instant::now() + BODY_PAUSE_TIMEOUT), body.frame()).await.map_err(late)?;
-        let Some(frame) = frame else { return Ok(whole.freeze()) };
+        let Some(frame) = frame else { return Ok(CollectedBody { bytes: whole.freeze(), permit }) };
         let frame = frame.map_err(|_| malformed("the body was cut off").closing())?;
         let Ok(data) = frame.into_data() else { continue };
-        if whole.len() + data.len() > MAX_BODY_BYTES {
-            return Err(Box::pin(body_too_large(body)).await);
+        let length = whole.len() + data.len();
+        if length > max_bytes {
+            return Err(Box::pin(body_too_large(body, max_bytes)).await);
+        }
+        if length > MAX_BODY_BYTES && permit.is_none() {
+            last = begin + LARGE_BODY_TIMEOUT;
+            permit = timeout_at(last, LARGE_BODIES.acquire()).await.map_err(late)?.ok();
         }
         if whole.is_empty() && body.is_end_stream() {
-            return Ok(data);
+            return Ok(CollectedBody { bytes: data, permit });
         }
         whole.extend_from_slice(&data);
     }
 }
 
 /// Discards the rest of the body for a while, because a client that is still sending would not read the response.
-async fn body_too_large(mut body: Incoming) -> Problem {
+async fn body_too_large(mut body: Incoming, max_bytes: usize) -> Problem {
     let last = Instant::now() + DISCARD_TIMEOUT;
     let mut discarded = 0;
     while let Ok(Some(Ok(frame))) = timeout_at(last, body.frame()).await {
         discarded += frame.data_ref().map_or(0, Bytes::len);
-        if discarded > 4 * MAX_BODY_BYTES {
+        if discarded > max_bytes.max(4 * MAX_BODY_BYTES) {
             break;
         }
     }
-    Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "the body is longer than 4 MiB").closing()
+    let limit = max_bytes >> 20;
+    Problem::new(StatusCode::PAYLOAD_TOO_LARGE, format!("the body is longer than {limit} MiB")).closing()
 }
 
 /// Rejects unknown keys, because they are most likely typing errors.

@@ -79,7 +79,8 @@ async fn complete(
 ) -> Result<Response<Body>, Problem> {
     let principal = rest::principal(&request);
     let client = ClientHeaders::of(request.headers());
-    let raw = body::read_object(request).await?;
+    let chat_body = body::read_chat_object(request).await?;
+    let raw = &chat_body.raw;
     let completion = match CompletionRequest::read(&raw.decode_or_default()) {
         Ok(completion) if names.contains(&completion.model) => completion,
         Ok(completion) if names.is_empty() => {

@@ -6,6 +6,7 @@ mod canary;
 mod catalog_changes;
 mod conversations;
 mod kills;
+mod large_images;
 mod scenarios;
 mod server_questions;
 mod states;

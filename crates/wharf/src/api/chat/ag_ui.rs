@@ -31,10 +31,11 @@ pub(in crate::api) async fn respond(
     Query::read(request.uri().query(), &[])?;
     shared.require_database()?;
     let principal = rest::principal(&request);
-    let raw = body::read_object(request).await?;
+    let chat_body = body::read_chat_object(request).await?;
+    let raw = &chat_body.raw;
     let id = |key: &str| {
         let missing = || body::malformed(format!("`{key}` is missing"));
-        body::read_text(&raw, key, MAX_ID_CHARS)?.ok_or_else(missing)
+        body::read_text(raw, key, MAX_ID_CHARS)?.ok_or_else(missing)
     };
     let (thread_id, run_id) = (id("threadId")?, id("runId")?);
     let mut writer = AgUiWriter::new(thread_id.clone(), run_id);

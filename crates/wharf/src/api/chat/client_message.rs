@@ -1,6 +1,9 @@
 //! Reads the message of a client that sends a whole conversation: messages with roles and contents.
 
-use crate::api::{body::malformed, problem::Problem};
+use crate::{
+    api::{body::malformed, problem::Problem},
+    message_context::check_images,
+};
 use http::StatusCode;
 use serde_json::Value;
 use wharf_agent::message::Content;
@@ -42,6 +45,8 @@ impl ClientMessage {
         if size > MAX_MESSAGE_BYTES {
             return Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "the message is longer than 64 KiB"));
         }
+        check_images(&message)
+            .map_err(|error| Problem::new(StatusCode::PAYLOAD_TOO_LARGE, error.message()))?;
         if size == 0 && message.iter().all(|it| matches!(it, Content::Text(_))) {
             return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "the message is empty"));
         }

@@ -34,8 +34,9 @@ pub(in crate::api) async fn respond(
     Query::read(request.uri().query(), &[])?;
     shared.require_database()?;
     let principal = rest::principal(&request);
-    let raw = body::read_object(request).await?;
-    let name = body::read_text(&raw, "id", MAX_ID_CHARS)?;
+    let chat_body = body::read_chat_object(request).await?;
+    let raw = &chat_body.raw;
+    let name = body::read_text(raw, "id", MAX_ID_CHARS)?;
     let body: Value = raw.decode_or_default();
     // Text that was sent cannot be taken back in this protocol.
     let model_changes = ModelChanges { keeps_deltas: true, ..ModelChanges::default() };

@@ -4,6 +4,7 @@ use super::error::OpenAiError;
 use crate::{
     agent_runs::{AskedPeople, NewRun},
     api::chat::read_data_url,
+    message_context::check_images,
 };
 use http::StatusCode;
 use serde_json::{Map, Value, json};
@@ -116,6 +117,10 @@ impl CompletionRequest {
         };
         for (at, message) in messages.iter().enumerate() {
             let content = read_content(&message["content"], at)?;
+            check_images(&content).map_err(|error| {
+                OpenAiError::parameter(&format!("messages[{at}].content"), error.message())
+                    .with_status(StatusCode::PAYLOAD_TOO_LARGE)
+            })?;
             match message["role"].as_str().unwrap_or_default() {
                 "system" | "developer" => self.instructions.push(join_text(&content)),
                 "user" => self.history.push(Message::User(content)),
