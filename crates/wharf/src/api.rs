@@ -25,6 +25,7 @@ mod sign_in;
 mod tokens;
 mod websocket;
 
+use crate::http_server::RequestBody;
 use crate::{
     agent_runs::{AgentRuns, Models},
     exit::Exit,
@@ -39,8 +40,8 @@ use admission::HostPolicy;
 use bytes::Bytes;
 use events::Hub;
 use http::{HeaderValue, Method, Request, Response, StatusCode, header};
+use http_body::Body as _;
 use http_body_util::{BodyExt, Full};
-use hyper::body::{Body as _, Incoming};
 pub(crate) use limits::GatewayLimits;
 pub(crate) use openapi::document as openapi_document;
 use problem::Problem;
@@ -267,7 +268,11 @@ impl Api {
         exit
     }
 
-    async fn respond(self, mut request: Request<Incoming>, connection: ConnectionHandle) -> Response<Body> {
+    async fn respond(
+        self,
+        mut request: Request<RequestBody>,
+        connection: ConnectionHandle,
+    ) -> Response<Body> {
         let is_openai = request.uri().path().starts_with(openai::PREFIX);
         let mut response = match self.admit(&mut request, connection).await {
             Ok((operation, segment)) => self.run_operation(operation.route, &segment, request).await,
@@ -288,7 +293,7 @@ impl Api {
     /// request's extensions and, depending on the route, the principal or the connection handle.
     async fn admit(
         &self,
-        request: &mut Request<Incoming>,
+        request: &mut Request<RequestBody>,
         connection: ConnectionHandle,
     ) -> Result<(&'static Operation, String), Problem> {
         admission::check(request, &self.shared.host_policy)?;
@@ -334,7 +339,7 @@ impl Api {
         &self,
         route: Route,
         segment: &str,
-        request: Request<Incoming>,
+        request: Request<RequestBody>,
     ) -> Result<Response<Body>, Problem> {
         match route {
             Route::Mcp => {
@@ -376,7 +381,7 @@ impl Api {
         }
     }
 
-    async fn sse(&self, request: Request<Incoming>) -> Result<Response<Body>, Problem> {
+    async fn sse(&self, request: Request<RequestBody>) -> Result<Response<Body>, Problem> {
         let (parts, body) = request.into_parts();
         let body = Full::new(body::read_all(body).await?);
         Ok(self.shared.sse.respond(Request::from_parts(parts, body)).await)
@@ -386,7 +391,7 @@ impl Api {
     fn operator_response(
         &self,
         route: Route,
-        request: &Request<Incoming>,
+        request: &Request<RequestBody>,
     ) -> Result<Response<Body>, Problem> {
         let ApiState { journal, handle, openapi, .. } = &*self.shared;
         match route {

@@ -2,26 +2,28 @@
 //!
 //! It owns the connection tasks and their limits. It does not know routes, tokens or MCP.
 
-mod checked_stream;
+mod body_decoder;
+mod client_stream;
+mod connection;
 mod connection_threads;
-mod framing;
+mod output;
+mod request_body;
+mod request_head;
+mod response_head;
+#[cfg(test)]
+mod tests;
 mod websocket;
 mod woken_future;
 
 use crate::exit::Exit;
-use checked_stream::CheckedStream;
+use connection::{Activity, Connection};
 pub(crate) use connection_threads::{ConnectionPlacement, ConnectionThreads};
 use http::{Request, Response};
-use hyper::{body::Incoming, server::conn::http1, service::service_fn};
-use hyper_util::rt::{TokioIo, TokioTimer};
+pub(crate) use request_body::RequestBody;
 use std::{
-    convert::Infallible,
     net::IpAddr,
     pin::{Pin, pin},
-    sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, Mutex, PoisonError, atomic::Ordering},
     time::Duration,
 };
 use tokio::{
@@ -33,13 +35,14 @@ use tokio::{
 };
 pub(crate) use websocket::WebSocketUpgrade;
 use wharf_mcp::serve::http::{Body, Guard};
-use woken_future::WakeFilter;
+use woken_future::WokenFuture;
 
 /// How long open requests may take after shutdown has begun.
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(3);
 
-/// Timeout for reading the head of a request.
-const HEADER_READ_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a connection waits for the head of a request. It is measured in steps of this length, so it may take twice as
+/// long after an earlier request.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Pause after `accept` has failed, for example because too many files are open.
 const ACCEPT_RETRY_PAUSE: Duration = Duration::from_millis(100);
@@ -57,19 +60,30 @@ pub(crate) struct ConnectionHandle(Arc<UpgradeHook>);
 
 #[derive(Default)]
 struct UpgradeHook {
-    work: Mutex<Option<UpgradeFuture>>,
-    /// Set after a protocol upgrade: incoming bytes are no longer HTTP.
-    upgraded: Arc<AtomicBool>,
+    work: Mutex<Option<UpgradeWork>>,
     closed: Notify,
 }
+
+/// A connection after a protocol upgrade.
+pub(crate) type UpgradedStream = Box<dyn ByteStream>;
+
+/// A stream that bytes are read from and written to.
+pub(crate) trait ByteStream: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> ByteStream for S {}
+
+type UpgradeWork = Box<dyn FnOnce(UpgradedStream) -> UpgradeFuture + Send>;
 
 type UpgradeFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 impl ConnectionHandle {
-    /// Runs `work` on this connection after HTTP ends, and stops the inspection of incoming bytes.
-    pub(crate) fn upgrade_with(&self, work: impl Future<Output = ()> + Send + 'static) {
-        *self.0.work.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::pin(work));
-        self.0.upgraded.store(true, Ordering::Relaxed);
+    /// Runs `work` on this connection after HTTP ends.
+    pub(crate) fn upgrade_with<F>(&self, work: impl FnOnce(UpgradedStream) -> F + Send + 'static)
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let work: UpgradeWork = Box::new(|stream| Box::pin(work(stream)));
+        *self.0.work.lock().unwrap_or_else(PoisonError::into_inner) = Some(work);
     }
 
     /// Closes the connection at once, even in the middle of a response, for clients that do not read.
@@ -77,7 +91,7 @@ impl ConnectionHandle {
         self.0.closed.notify_one();
     }
 
-    fn take(&self) -> Option<UpgradeFuture> {
+    fn take(&self) -> Option<UpgradeWork> {
         self.0.work.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }
@@ -140,40 +154,32 @@ where
 pub(crate) async fn serve_http<F, S>(
     stream: S,
     mut shutdown_signal: ShutdownSignal,
-    respond: impl Fn(Request<Incoming>, &ConnectionHandle) -> F + Send,
+    respond: impl Fn(Request<RequestBody>, &ConnectionHandle) -> F + Send,
 ) where
     F: Future<Output = Response<Body>> + Send,
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let connection_handle = ConnectionHandle::default();
-    let wake_filter = WakeFilter::new();
-    let service = service_fn(|request: Request<Incoming>| {
-        let response = wake_filter.filter(respond(request, &connection_handle));
-        async { Ok::<_, Infallible>(response.await) }
-    });
-    let mut builder = http1::Builder::new();
-    builder.timer(TokioTimer::new()).header_read_timeout(HEADER_READ_TIMEOUT);
-    {
-        let stream = CheckedStream::new(stream, connection_handle.0.upgraded.clone());
-        let connection = builder.serve_connection(TokioIo::new(stream), service).with_upgrades();
-        let mut connection = pin!(connection);
-        let end_filter = WakeFilter::new();
-        let mut end = pin!(end_filter.filter(wait_for_end(&connection_handle, &mut shutdown_signal)));
-        // A client that disconnects is not an error.
+    let (connection_handle, activity) = (ConnectionHandle::default(), Activity::default());
+    let upgraded = {
+        let mut serving = pin!(Connection::new(stream, &connection_handle, &activity).serve(respond));
+        let end = wait_for_end(&connection_handle, &activity, &mut shutdown_signal);
+        let end = pin!(WokenFuture::new(end));
         tokio::select! {
-            _ = connection.as_mut() => {}
-            end = &mut end => match end {
+            biased;
+            upgraded = &mut serving => upgraded,
+            end = end => match end {
                 ConnectionEnd::Closed => return,
+                ConnectionEnd::Shutdown if activity.waiting_for().is_some() => return,
                 ConnectionEnd::Shutdown => {
-                    connection.as_mut().graceful_shutdown();
-                    let _ = connection.await;
+                    activity.is_draining.store(true, Ordering::Relaxed);
+                    serving.await
                 }
             },
         }
-    }
-    if let Some(work) = connection_handle.take() {
+    };
+    if let (Some(stream), Some(work)) = (upgraded, connection_handle.take()) {
         tokio::select! {
-            () = work => {}
+            () = work(Box::new(stream)) => {}
             _ = shutdown_signal.changed() => {}
         }
     }
@@ -181,16 +187,32 @@ pub(crate) async fn serve_http<F, S>(
 
 /// Reason to end a connection.
 enum ConnectionEnd {
-    /// A handler closes it at once.
+    /// A handler closes it at once, or its client sends no request.
     Closed,
     /// The program stops.
     Shutdown,
 }
 
-async fn wait_for_end(handle: &ConnectionHandle, shutdown_signal: &mut ShutdownSignal) -> ConnectionEnd {
+async fn wait_for_end(
+    handle: &ConnectionHandle,
+    activity: &Activity,
+    shutdown_signal: &mut ShutdownSignal,
+) -> ConnectionEnd {
     tokio::select! {
         () = handle.0.closed.notified() => ConnectionEnd::Closed,
+        () = wait_until_idle(activity) => ConnectionEnd::Closed,
         _ = shutdown_signal.changed() => ConnectionEnd::Shutdown,
+    }
+}
+
+/// Waits until the connection has waited for the same head for [`HEAD_TIMEOUT`]. Looks at no clock for each request.
+async fn wait_until_idle(activity: &Activity) {
+    loop {
+        let waiting = activity.waiting_for();
+        sleep(HEAD_TIMEOUT).await;
+        if waiting.is_some() && activity.waiting_for() == waiting {
+            return;
+        }
     }
 }
 

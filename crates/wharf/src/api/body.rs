@@ -3,10 +3,11 @@
 mod unambiguous;
 
 use super::problem::Problem;
+use crate::http_server::RequestBody;
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, Request, StatusCode};
+use http_body::Body as _;
 use http_body_util::BodyExt;
-use hyper::body::{Body as _, Incoming};
 use std::time::Duration;
 use tokio::{
     sync::{Semaphore, SemaphorePermit},
@@ -32,7 +33,7 @@ const LARGE_BODY_TIMEOUT: Duration = Duration::from_secs(120);
 const DISCARD_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Reads one JSON object. An empty body counts as an empty object.
-pub(super) async fn read_object(request: Request<Incoming>) -> Result<Raw, Problem> {
+pub(super) async fn read_object(request: Request<RequestBody>) -> Result<Raw, Problem> {
     parse_object(collect(request.into_body(), MAX_BODY_BYTES).await?.bytes)
 }
 
@@ -43,7 +44,7 @@ pub(super) struct ChatBody {
 }
 
 /// Reads the JSON object of a chat request that may contain images.
-pub(super) async fn read_chat_object(request: Request<Incoming>) -> Result<ChatBody, Problem> {
+pub(super) async fn read_chat_object(request: Request<RequestBody>) -> Result<ChatBody, Problem> {
     let CollectedBody { bytes, permit } = collect(request.into_body(), MAX_CHAT_BODY_BYTES).await?;
     Ok(ChatBody { raw: parse_object(bytes)?, _permit: permit })
 }
@@ -62,7 +63,7 @@ fn parse_object(bytes: Bytes) -> Result<Raw, Problem> {
 }
 
 /// Reads the whole body.
-pub(super) async fn read_all(body: Incoming) -> Result<Bytes, Problem> {
+pub(super) async fn read_all(body: RequestBody) -> Result<Bytes, Problem> {
     if body.is_end_stream() { Ok(Bytes::new()) } else { Ok(collect(body, MAX_BODY_BYTES).await?.bytes) }
 }
 
@@ -81,7 +82,7 @@ struct CollectedBody {
     permit: Option<SemaphorePermit<'static>>,
 }
 
-async fn collect(mut body: Incoming, max_bytes: usize) -> Result<CollectedBody, Problem> {
+async fn collect(mut body: RequestBody, max_bytes: usize) -> Result<CollectedBody, Problem> {
     let late = |_| Problem::new(StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time").closing();
     if body.size_hint().lower() > max_bytes as u64 {
         return Err(Box::pin(body_too_large(body, max_bytes)).await);
@@ -111,7 +112,7 @@ async fn collect(mut body: Incoming, max_bytes: usize) -> Result<CollectedBody, 
 }
 
 /// Discards the rest of the body for a while, because a client that is still sending would not read the response.
-async fn body_too_large(mut body: Incoming, max_bytes: usize) -> Problem {
+async fn body_too_large(mut body: RequestBody, max_bytes: usize) -> Problem {
     let last = Instant::now() + DISCARD_TIMEOUT;
     let mut discarded = 0;
     while let Ok(Some(Ok(frame))) = timeout_at(last, body.frame()).await {

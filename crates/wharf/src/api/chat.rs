@@ -10,6 +10,7 @@ mod model_matrix;
 pub(super) mod ui_stream;
 
 use super::{ApiState, body, json_response, problem::Problem, query::Query, rest};
+use crate::http_server::RequestBody;
 use crate::{
     agent_runs::{ConversationName, DecideError, RunEvents, StartError},
     message_context::UserMessage,
@@ -18,7 +19,6 @@ use chat_request::ChatRequest;
 pub(super) use client_message::read_data_url;
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, header};
 use http_body_util::BodyExt;
-use hyper::body::Incoming;
 use std::{sync::Arc, time::Duration};
 use wharf_agent::{AgentEvent, RunError, RunReport, model::trouble::Trouble};
 use wharf_mcp::serve::http::Body;
@@ -26,7 +26,7 @@ use wharf_store::{BeginError, IdempotencyRecord};
 
 pub(super) async fn respond(
     shared: &Arc<ApiState>,
-    request: Request<Incoming>,
+    request: Request<RequestBody>,
 ) -> Result<Response<Body>, Problem> {
     Query::read(request.uri().query(), &[])?;
     shared.require_database()?;

@@ -5,9 +5,9 @@ use super::{
     tokens::Principal,
 };
 use crate::agent_runs::{LiveAnswer, StartError};
+use crate::http_server::RequestBody;
 use http::{HeaderMap, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
-use hyper::body::Incoming;
 use serde_json::{Value, json};
 use std::{
     sync::Arc,
@@ -29,7 +29,7 @@ pub(super) async fn respond(
     shared: &Arc<ApiState>,
     route: Route,
     segment: &str,
-    request: Request<Incoming>,
+    request: Request<RequestBody>,
 ) -> Result<Response<Body>, Problem> {
     shared.require_database()?;
     let Some(principal) = request.extensions().get::<Arc<Principal>>().cloned() else {
@@ -81,7 +81,7 @@ impl ConversationAccess<'_> {
     async fn create(
         &self,
         query: Option<&str>,
-        request: Request<Incoming>,
+        request: Request<RequestBody>,
     ) -> Result<Response<Body>, Problem> {
         Query::read(query, &[])?;
         let body = body::read_object(request).await?;
@@ -102,7 +102,7 @@ impl ConversationAccess<'_> {
         &self,
         id: &str,
         query: Option<&str>,
-        request: Request<Incoming>,
+        request: Request<RequestBody>,
     ) -> Result<Response<Body>, Problem> {
         Query::read(query, &[])?;
         let body = body::read_object(request).await?;
@@ -191,7 +191,7 @@ impl ConversationAccess<'_> {
         &self,
         id: &str,
         query: Option<&str>,
-        request: Request<Incoming>,
+        request: Request<RequestBody>,
     ) -> Result<Response<Body>, Problem> {
         Query::read(query, &[])?;
         let body = body::read_object(request).await?;

@@ -16,6 +16,7 @@ use super::{
     rest,
     routes::Route,
 };
+use crate::http_server::RequestBody;
 use crate::{
     agent_activity::describe_activity,
     agent_runs::{NewRun, RunEvents, StartError},
@@ -27,7 +28,6 @@ use completion_runs::{CompletionKey, StartedCompletion};
 use error::OpenAiError;
 pub(super) use error::problem_response;
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header};
-use hyper::body::Incoming;
 use serde_json::{Value, json};
 use std::{
     sync::Arc,
@@ -55,7 +55,7 @@ pub(super) async fn respond(
     shared: &Arc<ApiState>,
     route: Route,
     segment: &str,
-    request: Request<Incoming>,
+    request: Request<RequestBody>,
 ) -> Result<Response<Body>, Problem> {
     Query::read(request.uri().query(), &[])?;
     let names = model_names(shared);
@@ -75,7 +75,7 @@ pub(super) async fn respond(
 async fn complete(
     shared: &Arc<ApiState>,
     names: &[String],
-    request: Request<Incoming>,
+    request: Request<RequestBody>,
 ) -> Result<Response<Body>, Problem> {
     let principal = rest::principal(&request);
     let client = ClientHeaders::of(request.headers());

@@ -3,8 +3,8 @@
 use crate::agent_runs::{RunEvents, RunStep};
 use bytes::Bytes;
 use http::{HeaderValue, Response, header};
+use http_body::{Body as HttpBody, Frame};
 use http_body_util::{BodyExt, Full};
-use hyper::body::{Body as HttpBody, Frame};
 use std::{
     convert::Infallible,
     future::Future,

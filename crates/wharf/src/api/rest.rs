@@ -20,9 +20,9 @@ mod tools;
 mod why;
 
 use super::{ApiState, json_response, problem::Problem, query::Query, routes::Route, tokens::Principal};
+use crate::http_server::RequestBody;
 pub(crate) use call::CALL_RECORD;
 use http::{Request, Response, StatusCode};
-use hyper::body::Incoming;
 pub(super) use idempotency::{
     DetachedTasks, claim_or_replay, key as idempotency_key, key_record, store_answer,
 };
@@ -39,7 +39,7 @@ pub(super) async fn respond(
     shared: &Arc<ApiState>,
     route: Route,
     segment: &str,
-    request: Request<Incoming>,
+    request: Request<RequestBody>,
 ) -> HandlerResult {
     let handle = &shared.handle;
     let query = request.uri().query();
@@ -112,6 +112,6 @@ fn acknowledge(query: Option<&str>, result: Result<(), Arc<wharf_runtime::Fault>
 }
 
 /// Returns the name of the authenticated principal.
-pub(super) fn principal(request: &Request<Incoming>) -> Arc<str> {
+pub(super) fn principal(request: &Request<RequestBody>) -> Arc<str> {
     request.extensions().get::<Arc<Principal>>().map_or_else(|| "".into(), |it| it.name.clone())
 }

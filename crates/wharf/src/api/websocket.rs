@@ -1,12 +1,12 @@
 //! MCP over WebSocket: upgrades the connection of a request.
 
 use super::problem::Problem;
+use crate::http_server::RequestBody;
 use crate::{
     gateway::Gateway,
     http_server::{ConnectionHandle, WebSocketUpgrade},
 };
 use http::{Request, Response, StatusCode};
-use hyper::body::Incoming;
 use std::{sync::Arc, time::Duration};
 use tokio::sync::Semaphore;
 use wharf_mcp::serve::{Service, http::Body, over_websocket};
@@ -16,7 +16,7 @@ const RETRY_AFTER: Duration = Duration::from_secs(5);
 
 /// Upgrades a connection to a WebSocket, if the limit of open streams allows it.
 pub(super) fn upgrade(
-    request: Request<Incoming>,
+    request: Request<RequestBody>,
     service: Service<Gateway>,
     permits: &Arc<Semaphore>,
 ) -> Result<Response<Body>, Problem> {

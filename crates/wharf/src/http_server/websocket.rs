@@ -1,11 +1,9 @@
 //! Upgrades the connection of an HTTP request to a WebSocket.
 
-use super::ConnectionHandle;
+use super::{ConnectionHandle, RequestBody, UpgradedStream};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header, request::Parts};
 use http_body_util::{BodyExt, Empty};
-use hyper::{body::Incoming, upgrade::Upgraded};
-use hyper_util::rt::TokioIo;
 use std::sync::Arc;
 use tokio_tungstenite::{
     WebSocketStream,
@@ -36,19 +34,16 @@ impl WebSocketUpgrade {
     /// Upgrades the connection and then runs `serve` on it.
     pub(crate) fn start<F>(
         self,
-        mut request: Request<Incoming>,
+        request: Request<RequestBody>,
         connection_handle: &ConnectionHandle,
-        serve: impl FnOnce(WebSocketStream<TokioIo<Upgraded>>, Arc<Parts>) -> F + Send + 'static,
+        serve: impl FnOnce(WebSocketStream<UpgradedStream>, Arc<Parts>) -> F + Send + 'static,
     ) -> Response<Body>
     where
         F: Future<Output = ()> + Send,
     {
         let wants_protocol = request.headers().contains_key(header::SEC_WEBSOCKET_PROTOCOL);
-        let upgraded = hyper::upgrade::on(&mut request);
         let parts = Arc::new(request.into_parts().0);
-        connection_handle.upgrade_with(async move {
-            let Ok(upgraded) = upgraded.await else { return };
-            let stream = TokioIo::new(upgraded);
+        connection_handle.upgrade_with(|stream| async move {
             let socket = WebSocketStream::from_raw_socket(stream, Role::Server, Some(limits())).await;
             serve(socket, parts).await;
         });

@@ -2,6 +2,7 @@
 //!
 //! At shutdown it accepts no new connections, and requests in flight have a short time to finish.
 
+use crate::http_server::RequestBody;
 use crate::{
     exit::Exit,
     http_server::{ConnectionHandle, ConnectionPlacement, WebSocketUpgrade, accept, guard, serve_http},
@@ -10,7 +11,6 @@ use crate::{
 use bytes::Bytes;
 use http::{Request, Response, StatusCode};
 use http_body_util::{BodyExt, Empty};
-use hyper::body::Incoming;
 use std::{
     future::{pending, ready},
     io,
@@ -73,7 +73,7 @@ pub(crate) async fn serve_port<H: Handler>(
         PortTransport::Http | PortTransport::Sse => {
             let http = HttpService::new(service.clone(), options.clone());
             let sse = SseService::new(service, options, "/messages");
-            let respond = move |request: Request<Incoming>, _: &ConnectionHandle| {
+            let respond = move |request: Request<RequestBody>, _: &ConnectionHandle| {
                 let (http, sse) = (http.clone(), sse.clone());
                 async move {
                     match (transport, request.uri().path()) {
@@ -91,7 +91,7 @@ pub(crate) async fn serve_port<H: Handler>(
         }
         PortTransport::WebSocket => {
             let guard = options.guard;
-            let respond = move |request: Request<Incoming>, connection_handle: &ConnectionHandle| {
+            let respond = move |request: Request<RequestBody>, connection_handle: &ConnectionHandle| {
                 ready(websocket(service.clone(), &guard, request, connection_handle))
             };
             accept((listener, &ConnectionPlacement::current()), shutdown, move |stream, shutdown_signal| {
@@ -106,7 +106,7 @@ pub(crate) async fn serve_port<H: Handler>(
 fn websocket<H: Handler>(
     service: Service<H>,
     guard: &Guard,
-    request: Request<Incoming>,
+    request: Request<RequestBody>,
     connection_handle: &ConnectionHandle,
 ) -> Response<Body> {
     if guard.admit(request.headers()).is_err() {

@@ -1,6 +1,7 @@
 //! `POST /api/v1/chat/ag-ui`: the protocol AG-UI 1.0, which `@ag-ui/client` reads.
 
 use super::{client_message::ClientMessage, id_headers};
+use crate::http_server::RequestBody;
 use crate::{
     agent_runs::{CallDecision, ConversationName, NewRun},
     api::{
@@ -12,7 +13,6 @@ use crate::{
     },
 };
 use http::{Request, Response};
-use hyper::body::Incoming;
 use serde_json::{Value, json};
 use std::{collections::HashSet, sync::Arc};
 use wharf_agent::{
@@ -26,7 +26,7 @@ const MAX_ID_CHARS: usize = 256;
 
 pub(in crate::api) async fn respond(
     shared: &Arc<ApiState>,
-    request: Request<Incoming>,
+    request: Request<RequestBody>,
 ) -> Result<Response<Body>, Problem> {
     Query::read(request.uri().query(), &[])?;
     shared.require_database()?;

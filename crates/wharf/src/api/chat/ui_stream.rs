@@ -4,6 +4,7 @@ use super::{
     client_message::{ClientMessage, read_data_url},
     id_headers,
 };
+use crate::http_server::RequestBody;
 use crate::{
     agent_activity::describe_activity,
     agent_runs::{CallDecision, ConversationName, NewRun},
@@ -16,7 +17,6 @@ use crate::{
     },
 };
 use http::{HeaderValue, Request, Response};
-use hyper::body::Incoming;
 use serde_json::{Value, json};
 use std::{collections::HashSet, sync::Arc};
 use wharf_agent::{
@@ -29,7 +29,7 @@ const MAX_ID_CHARS: usize = 256;
 
 pub(in crate::api) async fn respond(
     shared: &Arc<ApiState>,
-    request: Request<Incoming>,
+    request: Request<RequestBody>,
 ) -> Result<Response<Body>, Problem> {
     Query::read(request.uri().query(), &[])?;
     shared.require_database()?;

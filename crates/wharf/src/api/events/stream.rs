@@ -2,7 +2,7 @@
 
 use super::paced_queue::PacedQueue;
 use bytes::Bytes;
-use hyper::body::{Body, Frame};
+use http_body::{Body, Frame};
 use std::{
     convert::Infallible,
     pin::Pin,

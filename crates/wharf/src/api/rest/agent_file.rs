@@ -1,12 +1,12 @@
 //! REST endpoints for the agent file: shows it, and checks another text.
 
 use super::HandlerResult;
+use crate::http_server::RequestBody;
 use crate::{
     agent_input,
     api::{ApiState, body, json_response, problem::Problem, query::Query},
 };
 use http::{Request, StatusCode};
-use hyper::body::Incoming;
 use serde_json::{Value, json};
 use std::{path::Path, sync::Arc};
 use wharf_config::{Diagnostics, Env, NoFiles, load};
@@ -46,7 +46,7 @@ fn load_again(shared: &ApiState, path: &Path) -> Diagnostics {
 }
 
 /// Checks a text as `wharf check` does, but reads no file and no variable: they are notes.
-pub(super) async fn check(shared: &ApiState, request: Request<Incoming>) -> HandlerResult {
+pub(super) async fn check(shared: &ApiState, request: Request<RequestBody>) -> HandlerResult {
     Query::read(request.uri().query(), &[])?;
     let body = body::read_object(request).await?;
     body::reject_unknown_keys(&body, &["text", "strict"])?;

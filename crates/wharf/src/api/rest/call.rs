@@ -1,6 +1,7 @@
 //! `POST /api/v1/tools/{tool_id}/call`.
 
 use super::{HandlerResult, call_values, calls::journal_unreadable, idempotency, principal};
+use crate::http_server::RequestBody;
 use crate::{
     api::{ApiState, body, document, json_response, problem::Problem, query::Query},
     exit::Exit,
@@ -8,7 +9,6 @@ use crate::{
     telemetry,
 };
 use http::{Request, Response, StatusCode, header};
-use hyper::body::Incoming;
 use serde_json::json;
 use std::{sync::Arc, time::Duration};
 use wharf_config::Source;
@@ -22,7 +22,7 @@ const MAX_TIMEOUT: Duration = Duration::from_secs(86_400);
 /// gateway.
 pub(crate) const CALL_RECORD: &str = "application/vnd.wharf.call+json";
 
-pub(super) async fn run(shared: &Arc<ApiState>, id: &str, request: Request<Incoming>) -> HandlerResult {
+pub(super) async fn run(shared: &Arc<ApiState>, id: &str, request: Request<RequestBody>) -> HandlerResult {
     let request_span = shared.journal.telemetry().start_rest(request.headers(), id);
     let work = respond(shared, id, request);
     match request_span {
@@ -35,7 +35,7 @@ pub(super) async fn run(shared: &Arc<ApiState>, id: &str, request: Request<Incom
     }
 }
 
-async fn respond(shared: &Arc<ApiState>, id: &str, request: Request<Incoming>) -> HandlerResult {
+async fn respond(shared: &Arc<ApiState>, id: &str, request: Request<RequestBody>) -> HandlerResult {
     Query::read(request.uri().query(), &[])?;
     let key = idempotency::key(request.headers())?;
     let principal = principal(&request);

@@ -3,6 +3,7 @@
 //! Values of variables and headers never leave this module: an entry names them (`${NAME}`), and `missing` lists them.
 
 use super::HandlerResult;
+use crate::http_server::RequestBody;
 use crate::{
     api::{ApiState, body, json_response, query::Query},
     import::{
@@ -11,7 +12,6 @@ use crate::{
     registry::RegistryError,
 };
 use http::{Request, StatusCode};
-use hyper::body::Incoming;
 use serde_json::{Value, json};
 use std::{collections::BTreeSet, sync::Arc};
 use wharf_config::{Env, NoFiles, Severity, suggest_entry};
@@ -22,7 +22,7 @@ const MAX_TEXT_BYTES: usize = 1 << 20;
 /// Origin of the text, for messages.
 const SHOWN: &str = "the text";
 
-pub(super) async fn run(shared: &ApiState, request: Request<Incoming>) -> HandlerResult {
+pub(super) async fn run(shared: &ApiState, request: Request<RequestBody>) -> HandlerResult {
     Query::read(request.uri().query(), &[])?;
     let body = body::read_object(request).await?;
     body::reject_unknown_keys(&body, &["text"])?;

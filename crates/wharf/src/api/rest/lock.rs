@@ -1,12 +1,12 @@
 //! REST endpoints of the lock: which tools differ from it, and accepting them.
 
 use super::HandlerResult;
+use crate::http_server::RequestBody;
 use crate::{
     accepted_definitions::accepted_definitions,
     api::{ApiState, body, json_response, problem::Problem, query::Query},
 };
 use http::{Request, StatusCode};
-use hyper::body::Incoming;
 use serde_json::{Value, json};
 use std::{collections::HashMap, sync::Arc};
 use wharf_config::Source;
@@ -44,7 +44,7 @@ async fn accepted_tools(shared: &ApiState) -> Result<AcceptedTools, Problem> {
 }
 
 /// Accepts the current definition of a tool. The client names its hash, so it accepts exactly what it has shown.
-pub(super) async fn accept(shared: &ApiState, request: Request<Incoming>) -> HandlerResult {
+pub(super) async fn accept(shared: &ApiState, request: Request<RequestBody>) -> HandlerResult {
     Query::read(request.uri().query(), &[])?;
     let principal = super::principal(&request);
     let body = body::read_object(request).await?;

@@ -2,8 +2,8 @@
 
 use super::{HandlerResult, principal};
 use crate::api::{ApiState, body, json_response, problem::Problem, query::Query};
+use crate::http_server::RequestBody;
 use http::{Request, StatusCode};
-use hyper::body::Incoming;
 use serde_json::json;
 use wharf_mcp::Raw;
 use wharf_runtime::{Caller, Catalog, catalog::PromptEntry};
@@ -18,7 +18,7 @@ pub(super) fn list(catalog: &Catalog, query: Option<&str>) -> HandlerResult {
     query.page(&prompts, |it| it.name.clone(), |it| prompt(it))
 }
 
-pub(super) async fn fill_in(shared: &ApiState, name: &str, request: Request<Incoming>) -> HandlerResult {
+pub(super) async fn fill_in(shared: &ApiState, name: &str, request: Request<RequestBody>) -> HandlerResult {
     Query::read(request.uri().query(), &[])?;
     let caller = Caller::without_client(principal(&request));
     let body = body::read_object(request).await?;

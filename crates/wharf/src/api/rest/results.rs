@@ -4,8 +4,8 @@ use super::HandlerResult;
 use crate::api::{
     ApiState, body, document, json_response, no_content, problem::Problem, query::Query, routes::Route,
 };
+use crate::http_server::RequestBody;
 use http::{HeaderMap, HeaderValue, Request, StatusCode, header};
-use hyper::body::Incoming;
 use serde_json::json;
 use std::{ops::Range, sync::Arc};
 use wharf_runtime::{
@@ -24,7 +24,7 @@ pub(super) async fn respond(
     shared: &ApiState,
     route: Route,
     segment: &str,
-    request: Request<Incoming>,
+    request: Request<RequestBody>,
 ) -> HandlerResult {
     shared.require_database()?;
     match route {
@@ -36,7 +36,7 @@ pub(super) async fn respond(
 }
 
 /// Lists the results of the principal, the latest first.
-async fn list(shared: &ApiState, request: &Request<Incoming>) -> HandlerResult {
+async fn list(shared: &ApiState, request: &Request<RequestBody>) -> HandlerResult {
     let query = Query::read(request.uri().query(), &["source", "limit", "cursor"])?;
     let listed = results(shared)?.store.list(&super::principal(request)).await;
     let mut listed = listed.map_err(|error| unavailable(&error))?;
@@ -45,7 +45,7 @@ async fn list(shared: &ApiState, request: &Request<Incoming>) -> HandlerResult {
 }
 
 /// Returns the content of a result, or the range of bytes that the request names.
-async fn get(shared: &ApiState, id: &str, request: &Request<Incoming>) -> HandlerResult {
+async fn get(shared: &ApiState, id: &str, request: &Request<RequestBody>) -> HandlerResult {
     Query::read(request.uri().query(), &[])?;
     let owner = ResultOwner { principal: super::principal(request), conversation: None };
     read_result(shared, &owner, id, request.headers()).await
@@ -87,7 +87,7 @@ pub(in crate::api) async fn read_result(
 }
 
 /// Runs a jq expression over a result.
-async fn query(shared: &ApiState, id: &str, request: Request<Incoming>) -> HandlerResult {
+async fn query(shared: &ApiState, id: &str, request: Request<RequestBody>) -> HandlerResult {
     Query::read(request.uri().query(), &[])?;
     let owner = ResultOwner { principal: super::principal(&request), conversation: None };
     let (_, document) = find(shared, &owner, id).await?;
@@ -101,7 +101,7 @@ async fn query(shared: &ApiState, id: &str, request: Request<Incoming>) -> Handl
 }
 
 /// Deletes a result.
-async fn delete(shared: &ApiState, id: &str, request: &Request<Incoming>) -> HandlerResult {
+async fn delete(shared: &ApiState, id: &str, request: &Request<RequestBody>) -> HandlerResult {
     Query::read(request.uri().query(), &[])?;
     let deleted = results(shared)?.store.delete(&super::principal(request), id).await;
     match deleted.map_err(|error| unavailable(&error))? {

@@ -1,6 +1,7 @@
 //! REST endpoints that list tools and enable or disable them.
 
 use super::HandlerResult;
+use crate::http_server::RequestBody;
 use crate::{
     api::{
         ApiState, body, json_response,
@@ -11,7 +12,6 @@ use crate::{
     registry::Inventory,
 };
 use http::{Request, StatusCode};
-use hyper::body::Incoming;
 use serde_json::json;
 use std::{
     sync::Arc,
@@ -77,7 +77,7 @@ pub(super) async fn definitions(shared: &ApiState, id: &str, query: Option<&str>
 }
 
 /// Enables or disables a tool and stores the change.
-pub(super) async fn switch(shared: &ApiState, id: &str, request: Request<Incoming>) -> HandlerResult {
+pub(super) async fn switch(shared: &ApiState, id: &str, request: Request<RequestBody>) -> HandlerResult {
     Query::read(request.uri().query(), &[])?;
     let principal =
         request.extensions().get::<Arc<Principal>>().cloned().ok_or_else(Problem::unauthorized)?;

@@ -1,6 +1,7 @@
 //! REST endpoint that explains whether a tool can be called.
 
 use super::HandlerResult;
+use crate::http_server::RequestBody;
 use crate::{
     api::{ApiState, json_response, problem::Problem, query::Query, tokens::Principal},
     recent_calls::add_recent_calls,
@@ -8,7 +9,6 @@ use crate::{
     why_layers::{ask_layer, limit_layer, note_deferred, role_layer},
 };
 use http::{Request, StatusCode};
-use hyper::body::Incoming;
 use std::sync::Arc;
 use wharf_config::Role;
 use wharf_runtime::{
@@ -18,7 +18,7 @@ use wharf_runtime::{
 use wharf_store::ToolRow;
 
 /// Explains whether a tool can be called.
-pub(super) async fn why(shared: &ApiState, id: &str, request: &Request<Incoming>) -> HandlerResult {
+pub(super) async fn why(shared: &ApiState, id: &str, request: &Request<RequestBody>) -> HandlerResult {
     let query = Query::read(request.uri().query(), &["for", "principal"])?;
     let audience = query.choice("for", &[("client", Audience::Client), ("agent", Audience::Agent)])?;
     let asking = request.extensions().get::<Arc<Principal>>().cloned().ok_or_else(Problem::unauthorized)?;

@@ -79,7 +79,7 @@ impl<'a> Attack<'a> {
         let (answer, is_closed) = server.send_and_see(self.request(server).as_bytes(), then);
         let status = answer.split(' ').nth(1).unwrap_or_default();
         let head = answer.split("\r\n\r\n").next().unwrap_or_default().to_ascii_lowercase();
-        // Invalid HTTP is rejected by the HTTP library, without our headers.
+        // Invalid HTTP is rejected before the API sees it, without its headers.
         let is_ours = head.contains("x-content-type-options: nosniff");
         let is_safe =
             !is_ours || head.contains("x-frame-options: deny") && head.contains("cache-control: no-");

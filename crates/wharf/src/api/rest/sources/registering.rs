@@ -6,13 +6,13 @@ use super::{
     HandlerResult, SourceView,
     refreshing::{StoredTools, wait_until_listed},
 };
+use crate::http_server::RequestBody;
 use crate::{
     accepted_definitions::accepted_definitions,
     api::{ApiState, body, json_response, no_content, problem::Problem, query::Query},
     registry::{RegistrationState, RegistryError, SourceChange, disabled_tools},
 };
 use http::{HeaderMap, HeaderValue, Request, StatusCode, header};
-use hyper::body::Incoming;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -25,7 +25,7 @@ const NO_PROCESSES: &str = "stdio_registration_disabled";
 /// Registers a source and returns it with its inventory.
 pub(in crate::api::rest) async fn register(
     shared: &Arc<ApiState>,
-    request: Request<Incoming>,
+    request: Request<RequestBody>,
 ) -> HandlerResult {
     Query::read(request.uri().query(), &[])?;
     let body = body::read_object(request).await?;
@@ -59,7 +59,7 @@ async fn register_source(shared: &ApiState, body: &Raw) -> HandlerResult {
 pub(in crate::api::rest) async fn change(
     shared: &Arc<ApiState>,
     id_or_name: &str,
-    request: Request<Incoming>,
+    request: Request<RequestBody>,
 ) -> HandlerResult {
     Query::read(request.uri().query(), &[])?;
     let wanted = read_if_match(request.headers())?;
