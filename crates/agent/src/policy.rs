@@ -79,7 +79,8 @@ impl RunRules {
         }
         let general = match tool.is_builtin {
             true => decided(Decision::Allow, "it is built in".to_owned()),
-            false if tool.is_destructive => {
+            // The hint only tightens: a default that denies stays.
+            false if tool.is_destructive && *default == Decision::Allow => {
                 return decided(Decision::Ask, "its server declares it destructive".to_owned());
             }
             false => decided(*default, format!("'default' is '{}'", default.as_str())),
@@ -184,6 +185,23 @@ mod tests {
             assert_eq!(decision.decision.as_str(), expected, "{row:?}: {}", decision.why);
         }
     }
+
+    #[test]
+    fn the_destructive_hint_never_loosens_the_default() {
+        for (default, expected) in [
+            (Decision::Allow, Decision::Ask),
+            (Decision::Ask, Decision::Ask),
+            (Decision::Deny, Decision::Deny),
+        ] {
+            let configured = ApprovalRules { default, ..ApprovalRules::default() };
+            let rules = RunRules { configured, ..RunRules::default() };
+            for hints in ["destroy", "trust destroy"] {
+                let decided = rules.decide(&tool(hints), false);
+                assert_eq!(decided.decision, expected, "{default:?} {hints}: {}", decided.why);
+            }
+        }
+    }
+
     #[test]
     fn nothing_loosens_the_rules_of_the_operator() {
         let globs = |text: &str| -> Vec<Glob> { text.split_whitespace().map(Glob::new).collect() };
