@@ -18,6 +18,9 @@ const MAX_OLD_RESULT_BYTES: usize = 1024;
 const SPARED_TURNS: usize = 3;
 /// Tokens kept for the answer, if the model has no `max_tokens`.
 const ANSWER_RESERVE: u64 = 4_096;
+/// Bounds of the ratio between the tokens that a provider counts and the estimate.
+const MIN_FACTOR: f64 = 0.5;
+const MAX_FACTOR: f64 = 3.0;
 
 /// Messages of a conversation, and which of them the model sees.
 #[derive(Clone, Debug)]
@@ -93,6 +96,18 @@ impl ContextView {
         self.summary.clone_from(&history.summary);
         self.handles.clone_from(&history.handles);
         self.run_start = self.messages.len();
+        if let Some((length, input)) = history.counted_input {
+            self.learn_from_history(length, input);
+        }
+    }
+
+    /// Learns from the tokens that the provider counted for the first messages of an earlier run. Something of them may
+    /// have been left out, so they never lower the estimate.
+    fn learn_from_history(&mut self, length: usize, input: u64) {
+        let begin = self.summary.as_ref().map_or(0, |(position, _)| *position);
+        let Some(messages) = self.messages.get(begin..length) else { return };
+        let estimate = self.raw_tokens(messages).max(1);
+        self.factor = (input as f64 / estimate as f64).clamp(1.0, MAX_FACTOR);
     }
 
     /// Returns a result that is left out and not stored yet.
@@ -138,18 +153,23 @@ impl ContextView {
         self.window
     }
 
-    /// Sets the window to the size that the provider named, or below what it refused.
+    /// Sets the window to the size that the provider named, or below what it refused. What it refused is larger than the
+    /// window, so an estimate that says otherwise is too low.
     pub(crate) fn shrink(&mut self, window: Option<u64>) {
-        let refused = self.tokens(&self.visible()).saturating_mul(4) / 5;
-        self.window = window.unwrap_or(refused).min(self.window);
+        let refused = self.raw_tokens(&self.visible());
+        let estimate = (refused as f64 * self.factor) as u64;
+        self.window = window.unwrap_or(estimate.saturating_mul(4) / 5).min(self.window);
         self.reserve = self.reserve.min(self.window / 2);
+        if refused > 0 {
+            self.factor = self.factor.max(self.window as f64 / refused as f64).min(MAX_FACTOR);
+        }
     }
 
     /// Learns from the input tokens that the provider reported for the current view.
     pub(crate) fn learn(&mut self, reported_input: u64) {
         let estimate = self.raw_tokens(&self.visible());
         if reported_input > 0 && estimate > 0 {
-            self.factor = (reported_input as f64 / estimate as f64).clamp(0.5, 3.0);
+            self.factor = (reported_input as f64 / estimate as f64).clamp(MIN_FACTOR, MAX_FACTOR);
         }
     }
 

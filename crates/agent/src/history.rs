@@ -28,6 +28,8 @@ pub struct History {
     pub(crate) allowed_tools: HashSet<(String, String)>,
     /// Handles of results that are stored, by the id of the call.
     pub(crate) handles: HashMap<String, String>,
+    /// Number of messages before the latest answer whose usage is known, and the tokens that the provider counted.
+    pub(crate) counted_input: Option<(usize, u64)>,
     /// Tools that the model was offered last, and their tokens.
     pub(crate) tools: Option<Vec<(String, u64)>>,
 }
@@ -77,8 +79,10 @@ impl History {
                 self.close(std::mem::take(turn));
                 self.messages.push(Message::User(vec![Content::Text(notice)]));
             }
-            EntryBody::Answer { message, .. } => {
+            EntryBody::Answer { message, usage } => {
                 self.close(std::mem::take(turn));
+                let counted = usage.map(|it| (self.messages.len(), it.input));
+                self.counted_input = counted.or(self.counted_input);
                 self.messages.push(Message::Answer(message.clone()));
                 turn.answer = Some(message);
             }

@@ -3,8 +3,10 @@
 use super::{Rig, Said, Setup, answered};
 use crate::{
     context::{ContextView, Fit},
+    dialect::Usage,
+    entry::{Entry, EntryBody},
     history::History,
-    message::{AnswerMessage, AnswerPart, Content, Message},
+    message::{AnswerMessage, AnswerPart, Content, Message, ToolCall, ToolResult},
     model::trouble::{ProviderError, Trouble},
     run_state::NextStep,
 };
@@ -118,6 +120,49 @@ fn a_provider_that_finds_the_prompt_too_long_sets_the_window_once() {
     assert!(matches!(rig.state.next(), NextStep::Ask(_)), "it is asked again");
     rig.state.answered(too_long());
     assert_eq!(rig.transcript(), "end: failed context_full");
+}
+
+/// The provider counts more tokens than the estimate, so its window alone would change nothing.
+#[test]
+fn a_prompt_that_is_too_long_is_trimmed_even_if_its_estimate_fits() {
+    const WINDOW: u64 = 20_000;
+    let mut view = ContextView::new(WINDOW, Some(1_000), 0);
+    view.push(Message::User(vec![Content::Text("Hi".to_owned())]));
+    for number in 0..10 {
+        let id = format!("c{number}");
+        let call = ToolCall { id: id.clone(), name: "read".into(), arguments: "{}".into(), native: None };
+        view.push(Message::Answer(AnswerMessage {
+            parts: vec![AnswerPart::Call(call)],
+            model: "m".to_owned(),
+        }));
+        let content = vec![Content::Text("x".repeat(4_000))];
+        view.push(Message::Result(ToolResult { call_id: id, name: "read".into(), content, is_error: false }));
+    }
+    assert_eq!(view.fit(false), Fit::Fits);
+    view.shrink(Some(WINDOW));
+    let Fit::Trimmed { results, .. } = view.fit(false) else { panic!("nothing is left out") };
+    assert_eq!(results.first(), Some(&2), "the oldest result is left out first");
+}
+
+/// The count of one run holds in the next one of the conversation.
+#[test]
+fn the_estimate_of_a_run_begins_with_the_count_of_the_one_before() {
+    let user = Message::User(vec![Content::Text("word ".repeat(1_000))]);
+    let tokens = |input: Option<u64>| {
+        let usage = input.map(|input| Usage { input, ..Usage::default() });
+        let parts = vec![AnswerPart::Text { text: "Hello".to_owned(), native: None }];
+        let message = AnswerMessage { parts, model: "m".to_owned() };
+        let entries = [
+            Entry::of(EntryBody::of_message(&user).expect("an entry")),
+            Entry::of(EntryBody::Answer { message, usage }),
+        ];
+        let mut view = ContextView::new(100_000, None, 0);
+        view.begin_run(&History::of(entries, false));
+        view.visible_tokens()
+    };
+    let estimate = tokens(None);
+    assert_eq!(tokens(Some(2 * estimate)) / estimate, 2);
+    assert_eq!(tokens(Some(estimate / 2)), estimate, "something may have been left out");
 }
 
 #[test]
