@@ -226,16 +226,22 @@ impl RunState {
             return;
         }
         self.entries.extend(slot.take_entry(Some(duration)));
-        match fate {
+        let equal = match fate {
             CallFate::Answered => {
                 self.progress.has_seen_untrusted |= is_open_world;
                 let executed = self.progress.executed.entry(digest).or_insert_with(|| (text.clone(), 0));
                 *executed = if executed.0 == text { (text, executed.1 + 1) } else { (text, 1) };
+                Vec::new()
             }
-            CallFate::Unknown => _ = self.progress.unknown_fates.insert(digest),
-            CallFate::NotExecuted => {}
-        }
+            CallFate::Unknown => {
+                let equal = turn.refuse_equal(&digest);
+                self.progress.unknown_fates.insert(digest);
+                equal
+            }
+            CallFate::NotExecuted => Vec::new(),
+        };
         self.announce(at, Some(duration));
+        equal.into_iter().for_each(|it| self.announce(it, None));
         self.end_turn_if_settled();
     }
 

@@ -11,6 +11,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::time::Duration;
 
+/// Words about a call that equals an earlier one of the same answer.
+const MAY_BE_EXECUTED: &str =
+    "not executed: the same call before it may have been executed. Find out before you repeat it.";
+
 /// Calls of one answer.
 #[derive(Debug, Default)]
 pub(super) struct Turn {
@@ -112,6 +116,17 @@ impl Turn {
             };
             slot.settle(outcome, None);
         }
+    }
+
+    /// Settles the calls that wait and equal one that may have been executed. Returns their positions. The model may ask
+    /// again, and then a person decides.
+    pub(super) fn refuse_equal(&mut self, digest: &str) -> Vec<usize> {
+        let waits = |slot: &CallSlot| slot.state == SlotState::Ready && slot.digest == digest;
+        let equal: Vec<usize> = (0..self.slots.len()).filter(|at| waits(&self.slots[*at])).collect();
+        for at in &equal {
+            self.slots[*at].settle(CallOutcome::refused(MAY_BE_EXECUTED.to_owned()), None);
+        }
+        equal
     }
 
     /// Returns the results in the order of the calls, once every call has one.

@@ -280,6 +280,23 @@ fn a_call_of_unknown_fate_is_not_repeated_without_a_person() {
 }
 
 #[test]
+fn an_equal_call_of_the_same_answer_is_not_made_after_one_of_unknown_fate() {
+    let script =
+        [Said::Calls(vec![("write", "{}"), ("write", "{ }"), ("write", r#"{"a":1}"#)]), Said::Text("Done")];
+    check(
+        Setup::default(),
+        &script,
+        |_, made| if made == 1 { CallOutcome::unknown("the server ended") } else { answered("other") },
+        r#"model: write({}) write({ }) write({"a":1})
+           c1: unknown: the call was sent and no answer came (the server ended). It may have been executed. Find out before you repeat it.
+           c2: not executed: the same call before it may have been executed. Find out before you repeat it.
+           c3: other
+           model: Done
+           end: finished"#,
+    );
+}
+
+#[test]
 fn an_earlier_run_of_the_conversation_is_not_forgotten() {
     let script = [Said::Calls(vec![("write", "{}"), ("read_web", "{}")]), Said::Text("Done")];
     let mut first = Rig::new(Setup::default());
