@@ -4,6 +4,8 @@ use crate::{message::Content, result_blocks::result_content};
 use serde::{Deserialize, Serialize};
 use wharf_runtime::{CallRecord, Fault, FaultKind, Outcome, sent_word};
 
+/// Beginning of the words about a call of a tool that does not exist.
+pub(crate) const NO_SUCH_TOOL: &str = "there is no tool '";
 /// Beginning of the words about a call of unknown fate.
 pub(crate) const UNKNOWN_FATE: &str = "unknown: the call was sent";
 

@@ -9,7 +9,7 @@ use crate::{
     entry::{Entry, EntryBody},
     events::{AgentEvent, ToolCallEvent, ToolStatus},
     message::ToolCall,
-    result_text::{CallFate, CallOutcome},
+    result_text::{CallFate, CallOutcome, NO_SUCH_TOOL},
     run_ending::{LimitKind, RunError},
     tool_facts::ToolFacts,
     toolbox::ANSWER_TOOL,
@@ -96,7 +96,7 @@ impl RunState {
         self.progress.tool_calls += 1;
         if slot.source.is_none() {
             let guess = self.toolbox.closest(name).map(|it| format!("; did you mean '{it}'?"));
-            return invalid(format!("there is no tool '{name}'{}", guess.unwrap_or_else(|| ".".to_owned())));
+            return invalid(format!("{NO_SUCH_TOOL}{name}'{}", guess.unwrap_or_else(|| ".".to_owned())));
         }
         if let Err(error) = slot.call.checked_arguments() {
             return invalid(format!("not executed: {error}."));

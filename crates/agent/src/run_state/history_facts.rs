@@ -2,11 +2,12 @@
 
 use crate::{
     digest::call_digest,
-    message::{AnswerPart, Message, ToolCall},
-    result_text::UNKNOWN_FATE,
+    message::{AnswerPart, Message, ToolCall, ToolResult},
+    result_text::{NO_SUCH_TOOL, UNKNOWN_FATE},
     toolbox::Toolbox,
 };
 use std::collections::{HashMap, HashSet};
+use wharf_runtime::{own_tool::is_own_tool, tool_search::CALL_TOOL};
 
 /// Facts about the calls of earlier runs.
 #[derive(Debug, Default, PartialEq)]
@@ -32,8 +33,10 @@ impl HistoryFacts {
                 Message::Result(result) => {
                     let call =
                         calls.get(result.call_id.as_str()).map(|it| toolbox.inner_call((*it).clone()).0);
-                    let tool = toolbox.find(call.as_ref().map_or(&result.name, |it| &it.name));
-                    facts.has_seen_untrusted |= tool.is_some_and(|it| it.is_open_world);
+                    let name = call.as_ref().map_or(&result.name, |it| &it.name);
+                    let tool = toolbox.find(name);
+                    facts.has_seen_untrusted |=
+                        tool.map_or_else(|| may_be_untrusted(name, result), |it| it.is_open_world);
                     let Some(call) = call else { continue };
                     if result.is_error && result.text().starts_with(UNKNOWN_FATE) {
                         let tool_id = tool.map_or(call.name.as_str(), |it| it.id.as_str());
@@ -51,4 +54,11 @@ impl HistoryFacts {
         }
         facts
     }
+}
+
+/// Returns whether the result of a tool that is not there may be content of an open-world source, such as one that is gone
+/// since. A tool that never existed has no content.
+fn may_be_untrusted(name: &str, result: &ToolResult) -> bool {
+    let is_foreign = !is_own_tool(name) || name == CALL_TOOL;
+    is_foreign && !result.text().starts_with(NO_SUCH_TOOL)
 }

@@ -7,7 +7,7 @@ mod structured;
 use crate::{
     answer::Answer,
     dialect::FinishReason,
-    message::{AnswerPart, Content, Message, ToolCall},
+    message::{AnswerMessage, AnswerPart, Content, Message, ToolCall, ToolResult},
     model::ModelOptions,
     policy::RunRules,
     result_text::{CallFate, CallOutcome},
@@ -317,6 +317,32 @@ fn an_earlier_run_of_the_conversation_is_not_forgotten() {
     assert_eq!(denied, 2, "a repetition of unknown fate, and a write after open-world content: {transcript}");
     let added = second.state.into_new_messages();
     assert_eq!(added.len(), 6, "the user's message, the answer, three results, the last answer");
+}
+
+/// A server that is gone since may have been an open-world one.
+#[test]
+fn results_of_tools_that_are_gone_count_as_content_of_the_open_world() {
+    let rows = [
+        ("fetch", "a page", true),
+        ("wharf__call_tool", "a page", true),
+        ("fetch", "there is no tool 'fetch'.", false),
+        ("wharf__find_tools", "read", false),
+        ("read", "a file", false),
+    ];
+    for (name, text, is_untrusted) in rows {
+        let (call_id, name) = ("c0".to_owned(), name.to_owned());
+        let call = ToolCall { id: call_id.clone(), name: name.clone(), arguments: "{}".into(), native: None };
+        let answer = AnswerMessage { parts: vec![AnswerPart::Call(call)], model: "m".to_owned() };
+        let content = vec![Content::Text(text.to_owned())];
+        let history = vec![
+            Message::User(vec![Content::Text("Hi".into())]),
+            Message::Answer(answer),
+            Message::Result(ToolResult { call_id, name: name.clone(), content, is_error: false }),
+        ];
+        let script = [Said::Calls(vec![("write", "{}")]), Said::Text("Done")];
+        let transcript = Rig::new(Setup { history, ..Setup::default() }).run(&script, |_, _| answered("ok"));
+        assert_eq!(transcript.contains("c1: denied"), is_untrusted, "{name} {text}: {transcript}");
+    }
 }
 
 #[test]
