@@ -2,6 +2,7 @@
 
 pub mod trouble;
 
+use crate::provider::is_own_host;
 use serde_json::{Map, Value};
 use wharf_config::{Model, Provider, ReasoningEffort};
 
@@ -45,8 +46,9 @@ pub struct ModelOptions {
     pub provider: Provider,
     /// Name of the model, as the provider spells it.
     pub name: String,
-    /// Whether `endpoint` is configured, so that another vendor's server may speak the provider's dialect.
-    pub has_endpoint: bool,
+    /// Whether `endpoint` names another host than the provider's own, so that another vendor's server may speak the
+    /// provider's dialect.
+    pub has_other_host: bool,
     /// Sampling temperature.
     pub temperature: Option<f64>,
     /// Nucleus sampling threshold.
@@ -75,7 +77,7 @@ impl ModelOptions {
         ModelOptions {
             provider,
             name: name.into(),
-            has_endpoint: false,
+            has_other_host: false,
             temperature: None,
             top_p: None,
             max_tokens: None,
@@ -92,7 +94,7 @@ impl ModelOptions {
         let has_endpoint = model.endpoint.is_some();
         let extra = model.extra.as_ref().and_then(|it| it.expose().as_object()).cloned();
         ModelOptions {
-            has_endpoint,
+            has_other_host: !is_own_host(model),
             temperature: model.temperature,
             top_p: model.top_p,
             max_tokens: model.max_tokens,
@@ -114,7 +116,7 @@ impl ModelOptions {
 
     /// Returns whether the server is OpenAI's own or Azure's, which know parameters that compatible servers refuse.
     pub(crate) fn is_openai_service(&self) -> bool {
-        self.provider == Provider::AzureOpenAi || self.provider == Provider::OpenAi && !self.has_endpoint
+        self.provider == Provider::AzureOpenAi || self.provider == Provider::OpenAi && !self.has_other_host
     }
 }
 

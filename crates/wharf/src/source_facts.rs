@@ -87,7 +87,7 @@ pub(crate) fn describe_model(model: &Model) -> Vec<Fact> {
         (None, Some(variable)) if uses_key_variable(model) => {
             format!("your environment, {variable} (default)")
         }
-        (None, Some(_)) => "none; `endpoint` is set, so only `api_key` is sent".to_owned(),
+        (None, Some(_)) => "none; `endpoint` is another host, so only `api_key` is sent".to_owned(),
         (None, None) => "none is needed".to_owned(),
     };
     let endpoint = match (&model.endpoint, default_endpoint(provider)) {

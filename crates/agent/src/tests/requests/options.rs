@@ -60,7 +60,7 @@ fn the_provider_and_its_address_choose_the_dialect() {
 
 #[test]
 fn compatible_servers_get_no_keys_that_they_may_refuse() {
-    let options = ModelOptions { has_endpoint: true, max_tokens: Some(100), ..model(Dialect::Chat) };
+    let options = ModelOptions { has_other_host: true, max_tokens: Some(100), ..model(Dialect::Chat) };
     let body = body_of(Dialect::Chat, &options);
     assert_eq!(body["max_tokens"], 100);
     for key in ["max_completion_tokens", "prompt_cache_key", "stream_options"] {
