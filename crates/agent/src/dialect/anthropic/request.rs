@@ -12,10 +12,12 @@ use wharf_config::ReasoningEffort;
 
 /// Maximum length of an answer if the agent file sets none. Anthropic requires one.
 const DEFAULT_MAX_TOKENS: u64 = 16_384;
+/// Minimum budget of thinking. It has to be below the maximum length of the answer.
+const MIN_THINKING_TOKENS: u64 = 1_024;
 
 pub(in crate::dialect) fn write(view: &View<'_>, model: &ModelOptions) -> Bytes {
     let mut body = BodyWriter::new(&model.extra);
-    let (thinking, output_config) = write_reasoning(model);
+    let (thinking, output_config) = write_reasoning(view, model);
     body.put("model", &model.name);
     body.put("max_tokens", &model.max_tokens.unwrap_or(DEFAULT_MAX_TOKENS));
     if !view.instructions.is_empty() {
@@ -34,17 +36,22 @@ pub(in crate::dialect) fn write(view: &View<'_>, model: &ModelOptions) -> Bytes 
     body.finish()
 }
 
-/// Returns `thinking` and `output_config`. Models from 4.6 on take an effort, and older ones a budget of tokens.
-fn write_reasoning(model: &ModelOptions) -> (Option<Value>, Map<String, Value>) {
-    let Some(effort) = model.reasoning.filter(|it| *it != ReasoningEffort::Off) else {
+/// Returns `thinking` and `output_config`. Models from 4.6 on take an effort, and older ones a budget of tokens. A request
+/// that forces a tool has neither, because Anthropic refuses both together.
+fn write_reasoning(view: &View<'_>, model: &ModelOptions) -> (Option<Value>, Map<String, Value>) {
+    let is_forced = matches!(view.tool_choice, ToolChoice::Required(_));
+    let Some(effort) = model.reasoning.filter(|it| *it != ReasoningEffort::Off && !is_forced) else {
         return (None, Map::new());
     };
     if has_adaptive_thinking(&model.name) {
         let output_config = object([("effort", effort_level(effort).map(Value::from))]);
         return (Some(json!({ "type": "adaptive" })), output_config);
     }
-    let room = model.max_tokens.unwrap_or(DEFAULT_MAX_TOKENS) / 2;
-    let budget = effort_budget(effort).min(room).max(1024);
+    let max_tokens = model.max_tokens.unwrap_or(DEFAULT_MAX_TOKENS);
+    if max_tokens <= MIN_THINKING_TOKENS {
+        return (None, Map::new());
+    }
+    let budget = effort_budget(effort).min(max_tokens / 2).max(MIN_THINKING_TOKENS);
     (Some(json!({ "type": "enabled", "budget_tokens": budget })), Map::new())
 }
 

@@ -115,6 +115,29 @@ fn reasoning_is_sent_only_if_it_is_set() {
     }
 }
 
+/// Anthropic refuses thinking in a request that forces a tool, and a budget that is not below `max_tokens`. The latter is
+/// always so for what a server asks the model, whose answer has at most 1,024 tokens.
+#[test]
+fn anthropic_gets_no_thinking_where_it_refuses_it() {
+    for name in ["claude-opus-4-6", "claude-haiku-4-5-20251001"] {
+        let reasoning = Some(ReasoningEffort::High);
+        let model = ModelOptions { name: name.into(), reasoning, ..model(Dialect::Anthropic) };
+        let messages = [user("Hi")];
+        let has_thinking = |model: &ModelOptions, tool_choice| {
+            let body = body(Dialect::Anthropic, model, &messages, tool_choice);
+            body.get("thinking").or(body.get("output_config")).is_some()
+        };
+        assert!(
+            has_thinking(&model, ToolChoice::Auto) && has_thinking(&model, ToolChoice::Forbidden),
+            "{name}"
+        );
+        assert!(!has_thinking(&model, ToolChoice::Required("get")), "{name}");
+        let has_budget = name.contains("4-5");
+        let short = ModelOptions { max_tokens: Some(1_024), ..model };
+        assert_eq!(has_thinking(&short, ToolChoice::Auto), !has_budget, "{name}");
+    }
+}
+
 #[test]
 fn a_tool_can_be_required_and_calls_can_be_forbidden() {
     let function = json!({ "type": "function", "function": { "name": "get" } });
