@@ -340,6 +340,7 @@ impl ModelClient {
         let mut reader = AnswerReader::new(self.dialect, self.limits.clone());
         let mut out = Vec::new();
         let mut next = Ok(first);
+        let mut usage_by = None;
         loop {
             let trouble = match next {
                 Ok(Ok(Some(chunk))) => reader.push(&chunk, &mut out).err(),
@@ -356,8 +357,13 @@ impl ModelClient {
             if reader.is_closed() {
                 break;
             }
-            let limit = if reader.is_over() { USAGE_TIMEOUT } else { self.idle_timeout };
-            next = timeout(limit, response.chunk()).await;
+            let now = Instant::now();
+            // Bytes that are no usage do not extend the wait for it.
+            let until = match reader.is_over() {
+                true => *usage_by.get_or_insert(now + USAGE_TIMEOUT),
+                false => now + self.idle_timeout,
+            };
+            next = timeout_at(until, response.chunk()).await;
         }
         let answer = reader.finish(ids, &mut out);
         out.drain(..).for_each(tell);

@@ -4,7 +4,7 @@ use super::{ask, check, client, model_at, outcome, wire};
 use crate::dialect::Dialect;
 use scripted_model::{Action, Finish::*, Reply, ScriptedModel, Step, call, render, text};
 use serde_json::json;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 fn answer(dialect: Dialect) -> Reply {
     Reply::answer(wire(dialect), &[text("Hé"), text("llo"), Step::End(Stop), Step::Usage])
@@ -138,6 +138,21 @@ async fn a_connection_that_stays_open_after_the_answer_delays_nothing_but_usage(
     for dialect in Dialect::ALL {
         let reply = answer(dialect).then(Action::Hang);
         check(dialect, "hang after the end", vec![reply], ANSWERED, 1).await;
+    }
+}
+
+/// Bytes that trickle in after the answer do not keep the client waiting.
+#[tokio::test]
+async fn a_drip_after_the_answer_delays_nothing_but_usage() {
+    const PAUSE: Duration = Duration::from_millis(200);
+    for dialect in [Dialect::Chat, Dialect::Gemini] {
+        let over = render(wire(dialect), &[text("Hé"), text("llo"), Step::End(Stop)]);
+        let reply = (0..100).fold(Reply::stream(over), |reply, _| {
+            reply.then(Action::Pause(PAUSE)).then(Action::Send(b": wait\n\n".to_vec()))
+        });
+        let began = Instant::now();
+        check(dialect, "drip after the end", vec![reply], ANSWERED, 1).await;
+        assert!(began.elapsed() < 50 * PAUSE, "{dialect:?}: {:?}", began.elapsed());
     }
 }
 
