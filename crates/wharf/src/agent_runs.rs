@@ -38,8 +38,8 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 use wharf_agent::{
-    AgentEvent, Approver, ConversationStore, EntryBatch, InputAnswerer, RunRequest, RunRules, RunStatus,
-    StoredState, client::ModelClient, dialect::Usage, message::Content, model::ModelChanges,
+    AgentEvent, Approver, InputAnswerer, RunRequest, RunRules, RunStatus, StoredState, client::ModelClient,
+    message::Content, model::ModelChanges,
 };
 use wharf_config::{AgentPolicy, AgentSettings, MaskedString, Plan};
 use wharf_runtime::{BreakerSnapshot, BreakerState, Caller, Catalog, Handle, Redactor};
@@ -201,15 +201,10 @@ impl AgentRuns {
         new_run.history = Vec::new();
         let failed = begun.kept.clone();
         let started = self.spawn(client, new_run, RunStart { request, kept: Some(begun.kept) });
-        if started.is_err() {
-            // The conversation is free again.
-            let batch = EntryBatch {
-                entries: Vec::new(),
-                state: StoredState::Ended(RunStatus::Failed),
-                usage: Usage::default(),
-                cost_micros: 0,
-            };
-            let _ = failed.write(batch).await;
+        match (&started, is_new) {
+            (Ok(_), _) => {}
+            (Err(_), true) => failed.discard().await,
+            (Err(_), false) => failed.release(StoredState::Ended(RunStatus::Failed)).await,
         }
         started
     }

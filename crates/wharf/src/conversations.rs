@@ -9,7 +9,7 @@ use tokio::time::timeout;
 use uuid::Uuid;
 use wharf_agent::{
     ApprovalAnswer, ApprovalQuestion, ConversationStore, Entry, EntryBatch, History, RunStatus, StoreFuture,
-    StoredState,
+    StoredState, dialect::Usage,
 };
 use wharf_runtime::Redactor;
 use wharf_store::{
@@ -278,6 +278,18 @@ impl KeptRun {
                 return;
             }
         }
+    }
+
+    /// Leaves the conversation in this state, because the run cannot start.
+    pub(crate) async fn release(&self, state: StoredState) {
+        let batch = EntryBatch { entries: Vec::new(), state, usage: Usage::default(), cost_micros: 0 };
+        let _ = self.append(batch).await;
+    }
+
+    /// Deletes the conversation, because the run that would begin it cannot start.
+    pub(crate) async fn discard(&self) {
+        let id = self.lease().conversation_id;
+        let _ = self.conversations.store.delete_conversation(&id, None).await;
     }
 
     fn lease(&self) -> RunLease {

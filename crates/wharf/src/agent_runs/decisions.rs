@@ -6,6 +6,7 @@ use std::{
     time::Duration,
 };
 use tokio::time::timeout;
+use wharf_agent::StoredState;
 use wharf_store::{ApprovalRow, BeginError, StoreError, time_before};
 
 /// Intervals of looking for decided and expired questions, with and without open ones.
@@ -149,7 +150,13 @@ impl AgentRuns {
         request.store = Some(begun.kept.clone());
         request.can_wait = true;
         request.decisions = decisions;
-        self.spawn(client, new_run, RunStart { request, kept: Some(begun.kept) })
+        let kept = begun.kept.clone();
+        let started = self.spawn(client, new_run, RunStart { request, kept: Some(begun.kept) });
+        if started.is_err() {
+            // The run waits again, with its decisions, until there is room for it.
+            kept.release(StoredState::Waiting(Vec::new())).await;
+        }
+        started
     }
 
     /// Looks at once for runs whose questions are decided.
@@ -181,6 +188,8 @@ impl AgentRuns {
             match self.resume(&conversation_id, &run_id, unread()).await {
                 // Another replica or a request continues it.
                 Ok(_) | Err(StartError::Conversation(BeginError::Busy(_))) => {}
+                // It is tried again until there is room.
+                Err(StartError::TooMany(_)) => {}
                 Err(error) => {
                     tracing::warn!(target: "wharf::agent", conversation_id, "a run that waited cannot continue: {error:?}");
                 }

@@ -4,7 +4,7 @@ use super::{
     ANN, BOB, CANARY, TODO, agent_file, ask_as, begin, on_both_engines, serve_callers, todos, wait_for,
 };
 use crate::serve::server::Server;
-use scripted_model::{Reply, ScriptedModel, Wire};
+use scripted_model::{Action, Reply, ScriptedModel, Wire};
 use serde_json::{Value, json};
 
 const RULES: &str = "approval: {ask: ['todo:create_*']}\n";
@@ -128,6 +128,36 @@ fn a_tool_is_allowed_for_a_conversation() {
     let mut made = todos(&server);
     made.sort();
     assert_eq!(made, ["one", "two"]);
+}
+
+/// A decision that comes while the principal has as many runs as it may have is not lost.
+#[test]
+fn a_decided_run_waits_until_there_is_room() {
+    const MAX_RUNS: usize = 8;
+    let model = ScriptedModel::with(|_, request| match request.body.to_string() {
+        body if body.contains("stay silent") => Reply::stream("").then(Action::Hang),
+        body if body.contains("tool_call_id") => Reply::text(Wire::Chat, "Finished."),
+        _ => Reply::calls(Wire::Chat, &[("c1", "todo__create_todo", r#"{"title":"eggs"}"#)]),
+    });
+    let server = serve_callers(&agent_file(&model, &format!("{RULES}{TODO}")), &[]);
+    let question = start(&server, &json!({ "message": "Buy eggs" }));
+    let mut others: Vec<_> =
+        (0..MAX_RUNS).map(|_| begin(&server, ANN, &json!({ "message": "stay silent" }))).collect();
+    model.wait_for_requests(1 + MAX_RUNS);
+    let yes =
+        json!({ "approval_id": question["approval_id"], "decision": "allow", "digest": question["digest"] });
+    let decided =
+        json!({ "conversation_id": question["conversation_id"], "approvals": [yes], "stream": false });
+    let (status, problem) = ask_as(&server, ANN, "POST", "/api/v1/chat", Some(&decided));
+    assert_eq!(status, 429, "{problem}");
+    let (status, problem) =
+        ask_as(&server, ANN, "POST", "/api/v1/chat", Some(&json!({ "message": "stay silent" })));
+    assert_eq!(status, 429, "{problem}");
+    let (_, listed) = ask_as(&server, ANN, "GET", "/api/v1/conversations", None);
+    assert_eq!(listed["items"].as_array().map(Vec::len), Some(1 + MAX_RUNS), "a refused run leaves none");
+    others.pop();
+    finished(&server, &question);
+    assert_eq!(todos(&server), ["eggs"]);
 }
 
 #[test]
