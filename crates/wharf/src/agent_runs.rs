@@ -11,6 +11,7 @@ mod live_questions;
 mod models;
 mod new_run;
 mod older_events;
+mod rule_warnings;
 mod run_log;
 mod run_task;
 

@@ -236,7 +236,7 @@ impl Api {
                 None => std::future::pending().await,
             }
         };
-        tokio::join!(agent_runs.follow_decisions(), sweeping);
+        tokio::join!(agent_runs.follow_decisions(), agent_runs.warn_about_rules(), sweeping);
     }
 
     /// Serves connections until `shutdown` completes.

@@ -55,6 +55,7 @@ mod telemetry;
 mod terminal;
 mod todo;
 mod tool_cache;
+mod unmatched_rules;
 mod why_layers;
 mod wire_faults;
 

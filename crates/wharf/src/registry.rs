@@ -116,6 +116,11 @@ impl SourceRegistry {
         self.registered.borrow().clone()
     }
 
+    /// Returns a receiver of later changes of the agent file and the registered sources.
+    pub(crate) fn changes(&self) -> watch::Receiver<Arc<RegisteredSources>> {
+        self.registered.clone()
+    }
+
     /// The environment that sources are resolved with.
     pub(crate) fn environment(&self) -> &Environment {
         &self.shared.environment

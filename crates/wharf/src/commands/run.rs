@@ -18,6 +18,7 @@ use crate::{
     output::Output,
     signals::Signals,
     terminal::{self, Terminal},
+    unmatched_rules::{unmatched_rules, unmatched_warning},
 };
 use approval::TerminalApprover;
 use consent::AgentConsent;
@@ -227,13 +228,8 @@ pub(super) fn warn_about_faults(connections: &Connections, output: Output) {
     }
 }
 
-/// reports approval rules that match no tool.
 fn warn_about_rules(rules: &RunRules, connections: &Connections, output: Output) {
-    let configured = &rules.configured;
-    let all = configured.allow.iter().chain(&configured.ask).chain(&configured.deny);
-    for rule in all.chain(&rules.allow).chain(&rules.deny) {
-        if !connections.catalog.tools.iter().any(|it| rule.matches(&it.id())) {
-            output.print_info(&format!("warning: approval rule '{}' matches no tool", rule.as_str()));
-        }
+    for rule in unmatched_rules(rules, &connections.catalog) {
+        output.print_info(&format!("warning: {}", unmatched_warning(&rule)));
     }
 }

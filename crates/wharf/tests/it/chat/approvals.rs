@@ -161,6 +161,15 @@ fn a_decided_run_waits_until_there_is_room() {
 }
 
 #[test]
+fn a_rule_that_matches_no_tool_is_logged() {
+    let rules = "approval: {ask: ['todo:create_*'], deny: ['todo:remove_*']}\n";
+    let server = serve_callers(&agent_file(&model(&[]), &format!("{rules}{TODO}")), &[]);
+    let warning = "approval rule 'todo:remove_*' matches no tool";
+    wait_for("the warning", || server.log().contains(warning).then_some(()));
+    assert_eq!(server.log().matches("matches no tool").count(), 1, "{}", server.log());
+}
+
+#[test]
 fn a_run_waits_through_a_restart() {
     let model = model(&["eggs"]);
     let file = agent_file(&model, &format!("{RULES}{TODO}"));
