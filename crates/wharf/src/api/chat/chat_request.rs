@@ -64,8 +64,12 @@ impl ChatRequest {
         if response_format.as_ref().is_some_and(|it| !it.is_object()) {
             return Err(invalid("`response_format` has to be a JSON Schema"));
         }
+        let is_kept = read_bool(body, "keep", true)?;
         let (conversation_id, thread_id) = (read_id(body, "conversation_id")?, read_id(body, "thread_id")?);
         let conversation_id = conversation_id.or(thread_id);
+        if conversation_id.is_some() && !is_kept {
+            return Err(invalid("`conversation_id` and `keep: false` exclude each other"));
+        }
         let decisions = read_decisions(body)?;
         let message = match decisions.is_empty() {
             true => Some(MessageInput::read(body)?),
@@ -84,7 +88,7 @@ impl ChatRequest {
             request_id: read_id(body, "request_id")?,
             wants_stream: read_bool(body, "stream", true)?,
             accumulate: read_bool(body, "accumulate", false)?,
-            is_kept: read_bool(body, "keep", true)?,
+            is_kept,
             limits: read_limits(body)?,
             response_format,
             continues_unread: read_disconnect(body)?,
