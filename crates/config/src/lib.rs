@@ -90,6 +90,7 @@ pub use lock::{
     sha256,
 };
 pub use lock_reader::LockError;
+pub use lower::json_schema::check_answer_schema;
 pub use manifest::{Suggestion, suggest as suggest_entry};
 pub use masked_string::MaskedString;
 pub use model::{Model, ModelApi, ModelEndpoint, Provider, ReasoningEffort};

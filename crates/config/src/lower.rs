@@ -4,7 +4,7 @@ pub(super) mod agent_settings;
 mod auth;
 mod endpoint;
 pub(super) mod fault_rules;
-mod json_schema;
+pub(crate) mod json_schema;
 mod lock;
 mod model;
 mod overrides;

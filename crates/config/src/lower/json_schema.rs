@@ -28,6 +28,11 @@ pub(super) struct SchemaError {
     pub(super) path: String,
 }
 
+/// Checks the JSON Schema of a final answer. The error says what is wrong and where.
+pub fn check_answer_schema(schema: &Value) -> Result<(), String> {
+    check_schema(schema).map_err(|SchemaError { why, path }| format!("{why} at {path}"))
+}
+
 /// Checks a schema whose values must be objects.
 pub(super) fn check_schema(schema: &Value) -> Result<(), SchemaError> {
     check(schema, "")?;

@@ -16,6 +16,7 @@ use crate::{
     message_context::UserMessage,
 };
 use chat_request::ChatRequest;
+pub(super) use chat_request::check_format;
 pub(super) use client_message::read_data_url;
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, header};
 use http_body_util::BodyExt;

@@ -11,7 +11,9 @@ use crate::{
 use http::StatusCode;
 use serde_json::Value;
 use std::time::Duration;
+use wharf_config::check_answer_schema;
 use wharf_mcp::Raw;
+use wharf_runtime::argument_schema::Schema;
 
 /// Maximum length of an id, in characters.
 const MAX_ID_CHARS: usize = 256;
@@ -61,9 +63,7 @@ impl ChatRequest {
     pub(super) fn read(body: &Raw) -> Result<ChatRequest, Problem> {
         body::reject_unknown_keys(body, KEYS)?;
         let response_format = given(body, "response_format").map(|it| it.decode_or_default::<Value>());
-        if response_format.as_ref().is_some_and(|it| !it.is_object()) {
-            return Err(invalid("`response_format` has to be a JSON Schema"));
-        }
+        response_format.iter().try_for_each(check_format).map_err(|why| invalid(&why))?;
         let is_kept = read_bool(body, "keep", true)?;
         let (conversation_id, thread_id) = (read_id(body, "conversation_id")?, read_id(body, "thread_id")?);
         let conversation_id = conversation_id.or(thread_id);
@@ -106,6 +106,13 @@ impl ChatRequest {
             ..NewRun::default()
         }
     }
+}
+
+/// Checks the JSON Schema of an answer. The error is for the client.
+pub(in crate::api) fn check_format(schema: &Value) -> Result<(), String> {
+    let compiled = || Schema::compile(&schema.clone().into()).map_err(|why| format!("{why} at /"));
+    let checked = check_answer_schema(schema).and_then(|()| compiled());
+    checked.map(drop).map_err(|why| format!("`response_format` is not a JSON Schema: {why}"))
 }
 
 fn read_decisions(body: &Raw) -> Result<Vec<CallDecision>, Problem> {

@@ -3,7 +3,7 @@
 use super::error::OpenAiError;
 use crate::{
     agent_runs::{AskedPeople, NewRun},
-    api::chat::read_data_url,
+    api::chat::{check_format, read_data_url},
     message_context::check_images,
 };
 use http::StatusCode;
@@ -189,10 +189,13 @@ fn read_format(format: &Value) -> Result<Option<Value>, OpenAiError> {
     match format["type"].as_str() {
         Some("text") => Ok(None),
         Some("json_object") => Ok(Some(json!({ "type": "object" }))),
-        Some("json_schema") if format["json_schema"]["schema"].is_object() => {
-            Ok(Some(format["json_schema"]["schema"].clone()))
+        Some("json_schema") => {
+            let schema = &format["json_schema"]["schema"];
+            match check_format(schema) {
+                Ok(()) => Ok(Some(schema.clone())),
+                Err(why) => wrong(&why),
+            }
         }
-        Some("json_schema") => wrong("`response_format.json_schema.schema` has to be a JSON Schema"),
         _ => wrong("`response_format.type` has to be `text`, `json_object` or `json_schema`"),
     }
 }

@@ -108,6 +108,9 @@ fn an_answer_without_a_stream_is_one_document() {
         (json!({ "message": "x", "limits": { "max_cost": 0 } }), 422),
         (json!({ "message": "x", "limits": { "max_cost": 0.5 } }), 422),
         (json!({ "message": "x", "on_disconnect": "wait" }), 422),
+        (json!({ "message": "x", "response_format": [] }), 422),
+        (json!({ "message": "x", "response_format": { "type": "text" } }), 422),
+        (json!({ "message": "x", "response_format": { "type": "string" } }), 422),
         (json!({ "message": "x", "conversation_id": done["conversation_id"], "keep": false }), 422),
     ] {
         let (status, problem) = server.ask("POST", "/api/v1/chat", Some(&body));

@@ -27,6 +27,11 @@ fn parameters_that_cannot_be_used_are_named() {
         (json!({ "max_tokens": 0 }), 400, "max_tokens"),
         (json!({ "stop": ["a", "b", "c", "d", "e"] }), 400, "stop"),
         (json!({ "response_format": { "type": "xml" } }), 400, "response_format"),
+        (
+            json!({ "response_format": { "type": "json_schema", "json_schema": { "schema": { "type": "text" } } } }),
+            400,
+            "response_format",
+        ),
         (json!({ "spelling": 1 }), 400, "spelling"),
         (json!({ "model": "gpt-5" }), 404, "model"),
         (json!({ "messages": [] }), 400, "messages"),
