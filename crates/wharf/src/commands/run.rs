@@ -126,7 +126,8 @@ async fn converse(
     request.approver = recorded_approver(recording, &request.conversation_id).or(request.approver);
     // The run has a price if it needs one.
     request.price = model::price(app, &agent.model, &request.settings.limits).ok().flatten();
-    let kept = match KeptConversation::begin(app, args, &title, &mut request).await {
+    let beginning = (title.as_str(), agent.model.options());
+    let kept = match KeptConversation::begin(app, args, beginning, &mut request).await {
         Ok(kept) => kept,
         Err(error) => return app.output.fail(&error),
     };

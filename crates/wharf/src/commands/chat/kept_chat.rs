@@ -3,7 +3,7 @@
 use crate::{
     app::App,
     command_error::CommandError,
-    commands::run::kept::{PRINCIPAL, begin_error, open, run_agent},
+    commands::run::kept::{PRINCIPAL, begin_error, open},
     conversations::{Conversations, KeptRun, RunAgent, RunConversation},
     exit::Exit,
 };
@@ -15,14 +15,13 @@ use wharf_store::{BeginError, Store};
 pub(super) struct KeptChat {
     store: Store,
     conversations: Conversations,
-    agent: RunAgent,
 }
 
 impl KeptChat {
     pub(super) async fn open(app: &App) -> Result<KeptChat, CommandError> {
         let store = open(app).await?;
         let conversations = Conversations::new(store.clone(), app.redactor().clone());
-        Ok(KeptChat { store, conversations, agent: run_agent(app) })
+        Ok(KeptChat { store, conversations })
     }
 
     /// Returns the conversation to continue: the one with this id, or the latest one. Its title comes with it.
@@ -47,11 +46,10 @@ impl KeptChat {
     pub(super) async fn begin(
         &self,
         (id, is_new): (&str, bool),
-        message: &str,
+        message: (&str, &RunAgent),
         request: &mut RunRequest,
     ) -> Result<Arc<KeptRun>, CommandError> {
         let conversation = if is_new { RunConversation::New(id) } else { RunConversation::Existing(id) };
-        let message = (message, &self.agent);
         let begun = self.conversations.begin((PRINCIPAL, conversation), &request.run_id, message).await;
         let begun = begun.map_err(|error| begin_error(Some(id), error))?;
         request.history = begun.history;

@@ -16,7 +16,7 @@ use crate::{
     command_error::CommandError,
     commands::{
         attachment::{attach_resources, get_prompt},
-        run::{self, approval::TerminalApprover, renderer::Renderer},
+        run::{self, approval::TerminalApprover, kept::run_agent, renderer::Renderer},
     },
     content::printable,
     conversations::KeptRun,
@@ -285,7 +285,8 @@ impl<'a> ChatSession<'a> {
         let Some(kept) = &self.kept else { return Ok(None) };
         let text: Vec<String> = request.message.iter().map(Content::as_text).collect();
         let ChatConversation { id, is_new, .. } = &self.conversation;
-        let run = kept.begin((id, *is_new), &text.join(" "), request).await?;
+        let agent = run_agent(self.app, self.agent.model.options());
+        let run = kept.begin((id, *is_new), (&text.join(" "), &agent), request).await?;
         self.conversation.is_new = false;
         Ok(Some(run))
     }

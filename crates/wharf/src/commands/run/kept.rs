@@ -9,7 +9,8 @@ use crate::{
     stored_results::StoredResults,
 };
 use std::{future, sync::Arc};
-use wharf_agent::RunRequest;
+use wharf_agent::{RunRequest, model::ModelOptions};
+use wharf_config::MaskedString;
 use wharf_runtime::Handle;
 use wharf_store::{BeginError, Store};
 
@@ -27,7 +28,7 @@ impl KeptConversation {
     pub(super) async fn begin(
         app: &App,
         args: &RunArgs,
-        message: &str,
+        (message, model): (&str, &ModelOptions),
         request: &mut RunRequest,
     ) -> Result<Option<KeptConversation>, CommandError> {
         if !args.save && args.conversation.is_none() {
@@ -35,7 +36,7 @@ impl KeptConversation {
         }
         let store = open(app).await?;
         let conversations = Conversations::new(store.clone(), app.redactor().clone());
-        let agent = run_agent(app);
+        let agent = run_agent(app, model);
         let failed = |error: BeginError| begin_error(args.conversation.as_deref(), error);
         let id = args.conversation.clone().unwrap_or_else(new_conversation_id);
         let conversation = match &args.conversation {
@@ -78,12 +79,13 @@ pub(in crate::commands) async fn open(app: &App) -> Result<Store, CommandError> 
     Store::open(location).await.map_err(|error| failed(&error.to_string()))
 }
 
-pub(in crate::commands) fn run_agent(app: &App) -> RunAgent {
-    let model = app.plan.model.as_ref();
+/// Returns the agent and the model of a run, which may be another one than that of the agent file.
+pub(in crate::commands) fn run_agent(app: &App, model: &ModelOptions) -> RunAgent {
+    let configured = app.plan.model.as_ref().map(|it| &it.name).filter(|it| it.expose() == model.name);
     RunAgent {
         agent: app.plan.name.as_ref().map(|it| it.shown().to_owned()).unwrap_or_default(),
-        provider: model.map(|it| it.provider.as_str().to_owned()).unwrap_or_default(),
-        model: model.map(|it| it.name.shown().to_owned()).unwrap_or_default(),
+        provider: model.provider.as_str().to_owned(),
+        model: configured.map_or(&*model.name, MaskedString::shown).to_owned(),
     }
 }
 

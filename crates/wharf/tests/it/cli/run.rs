@@ -197,13 +197,15 @@ fn a_saved_conversation_continues_and_is_shown_and_deleted() {
     assert_eq!(first.status.code(), Some(0), "{}", stderr(&first));
     let shown = stderr(&first);
     let id = shown.lines().find_map(|it| it.strip_prefix("conversation ")).expect("an id").to_owned();
-    let second = workspace.wharf(&["run", "What did I buy?", "--conversation", &id, "--json"]);
+    let again = ["run", "What did I buy?", "--conversation", &id, "--json", "--model", "openai/m2"];
+    let second = workspace.wharf(&again);
     assert_eq!(json(&second)["conversation_id"], id.as_str(), "{}", stderr(&second));
     assert!(model.requests()[2].body.to_string().contains("Created."), "the history is sent");
     let listed = json(&workspace.wharf(&["conversations", "list", "--json"]));
     let conversation = &listed["conversations"][0];
     assert_eq!((&conversation["id"], &conversation["title"]), (&id.as_str().into(), &"Buy eggs".into()));
     assert_eq!(conversation["state"], "idle");
+    assert_eq!(conversation["model"], "m2", "the model that was asked last");
     let text = stdout(&workspace.wharf(&["conversations", "show", &id]));
     for line in ["user      Buy eggs", "started   todo:create_todo (it is built in)", "answer    Eggs."] {
         assert!(text.contains(line), "{line} is not in {text}");
