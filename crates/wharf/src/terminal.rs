@@ -9,6 +9,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 use tokio::task;
+use url::Url;
 use wharf_agent::{InputAnswer, InputAnswerer, InputFuture, InputKind, InputQuestion};
 use wharf_mcp::{Raw, RpcError};
 use wharf_runtime::upstream::{Answerable, Consent, ServerRequest};
@@ -150,10 +151,7 @@ fn ask(asked: &ServerRequest, prompt_line: &PromptLine) -> io::Result<Reply> {
     let message = printable(params["message"].as_str().unwrap_or("(no message)"));
     write_stderr(&format!("\n`{}` asks: {message}\n", printable(&asked.source)))?;
     if let Some(url) = params["url"].as_str() {
-        write_stderr(&format!(
-            "It asks you to open this URL; check it carefully first:\n  {}\n",
-            printable(url)
-        ))?;
+        write_stderr(&describe_link(url))?;
     }
     let Some(answer) = prompt_line("Answer? [y/N] ")? else { return Ok(Reply::Cancel) };
     if !is_yes(&answer) {
@@ -171,6 +169,17 @@ fn ask(asked: &ServerRequest, prompt_line: &PromptLine) -> io::Result<Reply> {
         }
     }
     Ok(Reply::Accept(content))
+}
+
+/// Describes a link. Its host is named apart, because a URL can begin with the name of another one.
+fn describe_link(url: &str) -> String {
+    let host = Url::parse(url).ok().and_then(|it| it.host_str().map(str::to_owned));
+    let host = host.map_or_else(String::new, |it| format!(" at {it}"));
+    format!(
+        "It asks you to open a URL{}; check it carefully first:\n  {}\n",
+        printable(&host),
+        printable(url)
+    )
 }
 
 /// Asks for one field. The outer `None` means the end of input, the inner one a field left empty.
@@ -273,6 +282,14 @@ pub(crate) fn prompt_line(prompt: &str) -> io::Result<Option<String>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_link_is_shown_with_its_host() {
+        let shown = describe_link("https://good.example@evil.example:8443/sign-in");
+        assert!(shown.contains(" at evil.example;"), "{shown}");
+        assert!(shown.contains("https://good.example@evil.example:8443/sign-in"), "{shown}");
+        assert!(describe_link("no link").contains("open a URL; check"), "a link without a host");
+    }
 
     #[test]
     fn typed_text_is_converted_to_the_type_of_the_field() {
