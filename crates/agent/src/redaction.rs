@@ -5,18 +5,26 @@ use serde_json::Value;
 use wharf_runtime::Redactor;
 
 pub(crate) fn redact_outcome(mut outcome: CallOutcome, redactor: &Redactor) -> CallOutcome {
-    for content in &mut outcome.content {
+    redact_content(&mut outcome.content, redactor);
+    outcome
+}
+
+fn redact_content(content: &mut [Content], redactor: &Redactor) {
+    for content in content {
         if let Content::Text(text) = content {
             *text = redactor.redact(text);
         }
     }
-    outcome
 }
 
 pub(crate) fn redact_event(mut event: AgentEvent, redactor: &Redactor) -> AgentEvent {
     match &mut event {
         AgentEvent::ToolCall(call) => {
             call.arguments = redact_json(std::mem::take(&mut call.arguments), redactor);
+            // A model can write a secret in the place of a name, and the words about it repeat the name.
+            call.tool_name = redactor.redact(&call.tool_name);
+            call.tool_id = redactor.redact(&call.tool_id);
+            call.result.iter_mut().for_each(|it| redact_content(&mut it.content, redactor));
         }
         AgentEvent::ApprovalRequest(question) => {
             question.arguments = redact_json(std::mem::take(&mut question.arguments), redactor);

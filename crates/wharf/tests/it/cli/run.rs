@@ -63,7 +63,13 @@ fn every_dialect_calls_tools_and_answers() {
 #[test]
 fn json_is_one_document_with_the_calls() {
     let model = ScriptedModel::start(vec![
-        Reply::calls(Wire::Chat, &[("c1", "todo__create_todo", r#"{"title":"sk-canary-7f3e9a"}"#)]),
+        Reply::calls(
+            Wire::Chat,
+            &[
+                ("c1", "todo__create_todo", r#"{"title":"sk-canary-7f3e9a"}"#),
+                ("c2", "get_sk-canary-7f3e9a", "{}"),
+            ],
+        ),
         Reply::text(Wire::Chat, "The key is sk-canary-7f3e9a."),
     ]);
     let workspace = workspace(Wire::Chat, &model, "");
