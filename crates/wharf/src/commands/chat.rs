@@ -68,7 +68,6 @@ pub(super) async fn run(mut app: App, args: ChatArgs, environment: Environment) 
             return exit;
         }
     };
-    app.keep_temporary_results(&connections.handle);
     recording.add_servers(&connections);
     let exit = match required_fault(&connections) {
         Some(error) => output.fail(&error),
@@ -76,7 +75,10 @@ pub(super) async fn run(mut app: App, args: ChatArgs, environment: Environment) 
             warn_about_faults(&connections, output);
             let mut session = ChatSession::new(&app, &args.agent, &environment, &connections, client, cancel);
             match session.keep(&args).await {
-                Ok(()) => converse(&mut session, editor.as_ref(), &connections, &mut signals).await,
+                Ok(()) => {
+                    session.keep_results();
+                    converse(&mut session, editor.as_ref(), &connections, &mut signals).await
+                }
                 Err(error) => output.fail(&error),
             }
         }

@@ -3,12 +3,13 @@
 use crate::{
     app::App,
     command_error::CommandError,
-    commands::run::kept::{PRINCIPAL, begin_error, open},
+    commands::run::kept::{PRINCIPAL, begin_error, keep_results, open},
     conversations::{Conversations, KeptRun, RunAgent, RunConversation},
     exit::Exit,
 };
 use std::sync::Arc;
 use wharf_agent::RunRequest;
+use wharf_runtime::Handle;
 use wharf_store::{BeginError, Store};
 
 /// The open database.
@@ -52,9 +53,15 @@ impl KeptChat {
         let conversation = if is_new { RunConversation::New(id) } else { RunConversation::Existing(id) };
         let begun = self.conversations.begin((PRINCIPAL, conversation), &request.run_id, message).await;
         let begun = begun.map_err(|error| begin_error(Some(id), error))?;
+        request.principal = Some(PRINCIPAL.into());
         request.history = begun.history;
         request.store = Some(begun.kept.clone());
         Ok(begun.kept)
+    }
+
+    /// Stores large results as long as their conversations are kept.
+    pub(super) fn keep_results(&self, app: &App, handle: &Handle) {
+        keep_results(&self.store, app, handle);
     }
 
     pub(super) async fn close(self) {

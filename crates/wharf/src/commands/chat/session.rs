@@ -118,6 +118,15 @@ impl<'a> ChatSession<'a> {
         Ok(())
     }
 
+    /// Stores large results: with the conversations, or until the chat ends.
+    pub(super) fn keep_results(&self) {
+        let handle = &self.connections.handle;
+        match &self.kept {
+            Some(kept) => kept.keep_results(self.app, handle),
+            None => self.app.keep_temporary_results(handle),
+        }
+    }
+
     /// Closes the database.
     pub(super) async fn close(&mut self) {
         if let Some(kept) = self.kept.take() {

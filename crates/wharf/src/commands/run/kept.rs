@@ -54,8 +54,7 @@ impl KeptConversation {
 
     /// Stores large results as long as the conversation is kept.
     pub(super) fn keep_results(&self, app: &App, handle: &Handle) {
-        let results = StoredResults::new(self.store.clone(), app.results);
-        handle.keep_results(results.handles(app.upstream_context.supervisor.clone()));
+        keep_results(&self.store, app, handle);
     }
 
     /// Waits until another run owns the conversation. Waits forever if nothing is kept.
@@ -69,6 +68,12 @@ impl KeptConversation {
     pub(super) async fn close(self) {
         self.store.close().await;
     }
+}
+
+/// Stores large results in the database, as long as their conversation is kept.
+pub(in crate::commands) fn keep_results(store: &Store, app: &App, handle: &Handle) {
+    let results = StoredResults::new(store.clone(), app.results);
+    handle.keep_results(results.handles(app.upstream_context.supervisor.clone()));
 }
 
 /// Opens the database.

@@ -275,6 +275,28 @@ fn a_chat_continues_a_kept_conversation() {
     assert_eq!(listed.lines().count(), 1, "{listed}");
 }
 
+/// A handle of one chat means the same result in the next one of the conversation.
+#[test]
+fn a_continued_chat_reads_the_results_of_the_one_before() {
+    let call = |name: &str, arguments: &str| Reply::calls(Wire::Chat, &[("c1", name, arguments)]);
+    let long = |words: &str| format!(r#"{{"title":"a","description":"{}"}}"#, words.repeat(100));
+    let first = long("the first result ");
+    let second = long("another result ");
+    let model = ScriptedModel::start(vec![
+        call("todo__create_todo", &first),
+        Reply::text(Wire::Chat, "One."),
+        call("todo__create_todo", &second),
+        call("wharf__grep_result", r#"{"id":"r-1","pattern":"the first"}"#),
+        Reply::text(Wire::Chat, "Two."),
+    ]);
+    let workspace = workspace(&model, "results: {inline_limit: 512}\n");
+    assert_eq!(stdout(&pipe(&workspace, &[], "Go\n")), "One.\n");
+    let continued = pipe(&workspace, &["--continue"], "Go on\n");
+    assert_eq!(stdout(&continued), "Two.\n", "{}", stderr(&continued));
+    let (_, found) = messages(&model, 4).pop().expect("a result");
+    assert!(found.contains("the first result"), "{found}");
+}
+
 #[test]
 fn without_a_terminal_each_line_is_a_message() {
     let script = vec![Reply::text(Wire::Chat, "**One**"), Reply::text(Wire::Chat, "Two")];
