@@ -218,7 +218,12 @@ fn replay(key_record: &IdempotencyRecord, known: IdempotencyRecord) -> HandlerRe
 }
 
 fn replayed_response(status: StatusCode, answer: String) -> Response<Body> {
-    let kind = if status.is_success() { "application/json" } else { "application/problem+json" };
+    // The end of a run has the status of its error too, but is no problem document.
+    let is_problem = || Raw::parse(answer.clone()).is_ok_and(|it| it.member("title").is_some());
+    let kind = match status.is_success() || !is_problem() {
+        true => "application/json",
+        false => "application/problem+json",
+    };
     let mut response = document(status, kind, answer);
     response.headers_mut().insert(IDEMPOTENCY_REPLAYED, HeaderValue::from_static("true"));
     response

@@ -121,6 +121,29 @@ fn an_idempotency_key_makes_a_run_once() {
     assert_eq!(model.requests().len(), 1);
 }
 
+/// A run that failed is answered alike when its key is repeated.
+#[test]
+fn a_repeated_key_gets_the_end_of_a_failed_run_in_the_same_form() {
+    let model = ScriptedModel::start(vec![Reply::error(401, &json!({ "error": { "message": "no" } }))]);
+    let server = serve_callers(&agent_file(&model, TODO), &[]);
+    let ask = || {
+        let token = format!("Authorization: Bearer {ANN}");
+        let headers = [&token, "Content-Type: application/json", "Idempotency-Key: k1"];
+        let response = server.raw("POST", "/api/v1/chat", &headers, Some(&json!({ "message": "Hi" })));
+        let (head, body) = response.split_once("\r\n\r\n").expect("a head");
+        let head = head.to_lowercase();
+        let media_type = head.lines().find_map(|it| it.strip_prefix("content-type: ")).map(str::to_owned);
+        (head.lines().next().map(str::to_owned), media_type, body.to_owned())
+    };
+    let (first, second) = (ask(), ask());
+    assert_eq!(
+        (first.0.as_deref(), first.1.as_deref()),
+        (Some("http/1.1 502 bad gateway"), Some("application/json"))
+    );
+    assert_eq!(first, second);
+    assert_eq!(model.requests().len(), 1);
+}
+
 #[test]
 fn a_client_attaches_again_after_the_last_event_it_has_read() {
     let calls = Reply::calls(Wire::Chat, &[("c1", "todo__create_todo", r#"{"title":"eggs"}"#)]);
