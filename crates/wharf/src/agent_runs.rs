@@ -122,6 +122,15 @@ impl RunEvents {
     }
 }
 
+#[cfg(test)]
+impl RunEvents {
+    /// Returns the events of a run in which nothing happens.
+    pub(crate) fn silent() -> RunEvents {
+        let name = || "silent".to_owned();
+        RunEvents { conversation_id: name(), run_id: name(), reader: RunLog::new().read_after(0) }
+    }
+}
+
 /// Next step of a run, as a client sees it.
 pub(crate) enum RunStep {
     /// An event.
@@ -256,7 +265,9 @@ impl AgentRuns {
             request.instructions = format!("{}\n\n{instructions}", request.instructions).trim().to_owned();
         }
         let (conversation_id, run_id) = (request.conversation_id.clone(), request.run_id.clone());
-        let guard = shared.active.add(&conversation_id, &run_id, &principal, new_run.continues_unread);
+        let is_cancelled = shared.cancelled.lock().unwrap_or_else(PoisonError::into_inner).contains(&run_id);
+        let guard =
+            shared.active.add(&conversation_id, &run_id, &principal, new_run.continues_unread, is_cancelled);
         let guard = guard.map_err(StartError::TooMany)?;
         let continues_unread = guard.run.continues_unread || guard.run.log.is_resumed_unread();
         let reader = guard.run.log.read_new();

@@ -40,23 +40,20 @@ pub(super) struct RunGuard {
 }
 
 impl ActiveRuns {
-    /// Adds a run, or takes up one that waits. The error is the limit, if there are too many runs.
+    /// Adds a run, or takes up one that waits. The error is the limit, if there are too many runs. A run that is cancelled
+    /// only ends, so it needs no room.
     pub(super) fn add(
         self: &Arc<ActiveRuns>,
         conversation_id: &str,
         run_id: &str,
         principal: &Arc<str>,
         continues_unread: bool,
+        is_cancelled: bool,
     ) -> Result<RunGuard, usize> {
         let mut runs = self.runs();
         runs.retain(|_, it| !(it.is_waiting() && it.log.is_unread()));
-        let mut under_way = runs.values().filter(|it| !it.is_waiting());
-        if under_way.clone().count() >= MAX_RUNS {
-            return Err(MAX_RUNS);
-        }
-        let of_principal = under_way.by_ref().filter(|it| it.principal == *principal).count();
-        if of_principal >= MAX_RUNS_PER_PRINCIPAL {
-            return Err(MAX_RUNS_PER_PRINCIPAL);
+        if !is_cancelled {
+            check_room(&runs, principal)?;
         }
         let waiting = runs.get(conversation_id).filter(|it| it.run_id == run_id).cloned();
         let run = waiting.unwrap_or_else(|| {
@@ -83,6 +80,16 @@ impl ActiveRuns {
     fn runs(&self) -> MutexGuard<'_, HashMap<String, Arc<ActiveRun>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Checks that one more run may begin. The error is the limit.
+fn check_room(runs: &HashMap<String, Arc<ActiveRun>>, principal: &Arc<str>) -> Result<(), usize> {
+    let under_way = runs.values().filter(|it| !it.is_waiting());
+    if under_way.clone().count() >= MAX_RUNS {
+        return Err(MAX_RUNS);
+    }
+    let of_principal = under_way.filter(|it| it.principal == *principal).count();
+    if of_principal >= MAX_RUNS_PER_PRINCIPAL { Err(MAX_RUNS_PER_PRINCIPAL) } else { Ok(()) }
 }
 
 impl ActiveRun {

@@ -2,6 +2,7 @@
 
 use super::{AgentRuns, LimitChanges, NewRun, RunEvents, RunStart, StartError, change_model, unread};
 use std::{
+    collections::HashMap,
     sync::{Arc, PoisonError},
     time::Duration,
 };
@@ -167,9 +168,10 @@ impl AgentRuns {
     /// Continues runs whose questions are decided or expired. Never returns.
     pub(crate) async fn follow_decisions(&self) {
         let store = self.shared.conversations.store();
+        let mut failures = HashMap::new();
         loop {
             match store.decided_conversations().await {
-                Ok(decided) => self.resume_all(decided).await,
+                Ok(decided) => self.resume_all(decided, &mut failures).await,
                 Err(error) => {
                     tracing::warn!(target: "wharf::agent", "decisions cannot be read: {error}");
                 }
@@ -180,19 +182,23 @@ impl AgentRuns {
         }
     }
 
-    async fn resume_all(&self, decided: Vec<(String, String)>) {
+    /// Continues runs. `failures` has the reasons why runs did not continue the last time, so that each is logged once.
+    async fn resume_all(&self, decided: Vec<(String, String)>, failures: &mut HashMap<String, String>) {
+        failures.retain(|failed, _| decided.iter().any(|(_, run_id)| run_id == failed));
         for (conversation_id, run_id) in decided {
             if self.shared.claimed.lock().unwrap_or_else(PoisonError::into_inner).contains(&run_id) {
                 continue;
             }
-            match self.resume(&conversation_id, &run_id, unread()).await {
+            let error = match self.resume(&conversation_id, &run_id, unread()).await {
                 // Another replica or a request continues it.
-                Ok(_) | Err(StartError::Conversation(BeginError::Busy(_))) => {}
+                Ok(_) | Err(StartError::Conversation(BeginError::Busy(_))) => continue,
                 // It is tried again until there is room.
-                Err(StartError::TooMany(_)) => {}
-                Err(error) => {
-                    tracing::warn!(target: "wharf::agent", conversation_id, "a run that waited cannot continue: {error:?}");
-                }
+                Err(StartError::TooMany(_)) => continue,
+                Err(error) => format!("{error:?}"),
+            };
+            if failures.get(&run_id) != Some(&error) {
+                tracing::warn!(target: "wharf::agent", conversation_id, "a run that waited cannot continue: {error}");
+                failures.insert(run_id, error);
             }
         }
     }

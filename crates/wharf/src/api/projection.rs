@@ -124,3 +124,36 @@ impl<W: FrameWriter> HttpBody for FrameStream<W> {
 pub(super) fn write_data(data: &serde_json::Value, out: &mut String) {
     out.push_str(&format!("data: {data}\n\n"));
 }
+
+/// Checks that a body without events consists of a comment every 15 seconds.
+#[cfg(test)]
+pub(in crate::api) async fn assert_comments_on_silence(
+    mut body: impl HttpBody<Data = Bytes, Error = Infallible> + Unpin,
+) {
+    for _ in 0..3 {
+        let begin = tokio::time::Instant::now();
+        let frame = body.frame().await.expect("a frame").unwrap_or_else(|never| match never {});
+        assert_eq!(frame.into_data().expect("data"), ": alive\n\n");
+        assert_eq!(begin.elapsed(), Duration::from_secs(15));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Writes nothing.
+    struct NoEvents;
+
+    impl Projection for NoEvents {
+        fn write(&mut self, _: &AgentEvent, _: &mut String) {}
+        fn pause(&mut self, _: &mut String) {}
+        fn abort(&mut self, _: &mut String) {}
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn client_of_a_silent_run_gets_comments() {
+        let response = stream(RunEvents::silent(), NoEvents, String::new());
+        assert_comments_on_silence(response.into_body()).await;
+    }
+}

@@ -50,3 +50,14 @@ impl EventWriter {
         Bytes::from(format!("id: {number}\nevent: {name}\ndata: {data}\n\n"))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::projection::assert_comments_on_silence;
+
+    #[tokio::test(start_paused = true)]
+    async fn client_of_a_silent_run_gets_comments() {
+        assert_comments_on_silence(create_body(RunEvents::silent(), None, false)).await;
+    }
+}

@@ -130,15 +130,41 @@ fn a_tool_is_allowed_for_a_conversation() {
     assert_eq!(made, ["one", "two"]);
 }
 
-/// A decision that comes while the principal has as many runs as it may have is not lost.
-#[test]
-fn a_decided_run_waits_until_there_is_room() {
-    const MAX_RUNS: usize = 8;
-    let model = ScriptedModel::with(|_, request| match request.body.to_string() {
+/// Maximum number of runs of one principal.
+const MAX_RUNS: usize = 8;
+
+/// Never answers if asked to stay silent. Otherwise creates a todo.
+fn silent_or_calling_model() -> ScriptedModel {
+    ScriptedModel::with(|_, request| match request.body.to_string() {
         body if body.contains("stay silent") => Reply::stream("").then(Action::Hang),
         body if body.contains("tool_call_id") => Reply::text(Wire::Chat, "Finished."),
         _ => Reply::calls(Wire::Chat, &[("c1", "todo__create_todo", r#"{"title":"eggs"}"#)]),
+    })
+}
+
+/// A run that waits can be cancelled while the principal has as many other runs as it may have.
+#[test]
+fn a_waiting_run_is_cancelled_without_room_for_another() {
+    let model = silent_or_calling_model();
+    let server = serve_callers(&agent_file(&model, &format!("{RULES}{TODO}")), &[]);
+    let question = start(&server, &json!({ "message": "Buy eggs" }));
+    let _others: Vec<_> =
+        (0..MAX_RUNS).map(|_| begin(&server, ANN, &json!({ "message": "stay silent" }))).collect();
+    model.wait_for_requests(1 + MAX_RUNS);
+    let id = question["conversation_id"].as_str().expect("an id");
+    let (status, problem) = ask_as(&server, ANN, "POST", &format!("/api/v1/conversations/{id}/cancel"), None);
+    assert_eq!(status, 202, "{problem}");
+    wait_for("the end of the run", || {
+        let (_, conversation) = ask_as(&server, ANN, "GET", &format!("/api/v1/conversations/{id}"), None);
+        (conversation["state"] == "cancelled").then_some(())
     });
+    assert_eq!(todos(&server), Vec::<String>::new());
+}
+
+/// A decision that comes while the principal has as many runs as it may have is not lost.
+#[test]
+fn a_decided_run_waits_until_there_is_room() {
+    let model = silent_or_calling_model();
     let server = serve_callers(&agent_file(&model, &format!("{RULES}{TODO}")), &[]);
     let question = start(&server, &json!({ "message": "Buy eggs" }));
     let mut others: Vec<_> =
