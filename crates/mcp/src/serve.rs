@@ -156,15 +156,17 @@ impl Incoming {
 }
 
 /// Serves a handler on any number of transports. Cheap to clone.
-pub struct Service<H> {
+///
+/// The transports know their handler only as a `dyn Handler`, so they are compiled once and not once for each handler.
+pub struct Service<H: ?Sized = dyn Handler> {
     inner: Arc<Inner<H>>,
 }
 
-struct Inner<H> {
-    handler: H,
+struct Inner<H: ?Sized> {
     about: About,
     announcer: Announcer,
     watched: SubscribedResources,
+    handler: H,
 }
 
 impl About {
@@ -203,10 +205,12 @@ impl<H: Handler> Service<H> {
         let announcer = Announcer::new(ANNOUNCEMENT_BUFFER);
         let about = handler.about();
         Service {
-            inner: Arc::new(Inner { handler, about, announcer, watched: SubscribedResources::default() }),
+            inner: Arc::new(Inner { about, announcer, watched: SubscribedResources::default(), handler }),
         }
     }
+}
 
+impl<H: Handler + ?Sized> Service<H> {
     /// Sends a notification to every client that subscribed to it.
     pub fn announce(&self, news: News) {
         self.inner.announcer.announce(news);
@@ -252,13 +256,19 @@ fn check_batch(messages: usize) -> Result<(), RpcError> {
     Err(RpcError::new(RpcError::INVALID_REQUEST, why))
 }
 
-impl<H> Clone for Service<H> {
+impl<H: Handler> From<Service<H>> for Service {
+    fn from(service: Service<H>) -> Service {
+        Service { inner: service.inner }
+    }
+}
+
+impl<H: ?Sized> Clone for Service<H> {
     fn clone(&self) -> Service<H> {
         Service { inner: self.inner.clone() }
     }
 }
 
-impl<H> std::fmt::Debug for Service<H> {
+impl<H: ?Sized> std::fmt::Debug for Service<H> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Service").field("about", &self.inner.about).finish_non_exhaustive()
     }

@@ -110,8 +110,8 @@ struct ApiState {
     journal: Journal,
     registry: SourceRegistry,
     service: Service<Gateway>,
-    mcp: HttpService<Gateway>,
-    sse: SseService<Gateway>,
+    mcp: HttpService,
+    sse: SseService,
     /// Permits for open WebSockets.
     sockets: Arc<Semaphore>,
     host_policy: HostPolicy,

@@ -4,7 +4,7 @@
 //! its side, pending tasks get [`DRAIN_TIMEOUT`] to finish and are then aborted.
 
 use super::{
-    Handler, Incoming, MessageReceiver, MessageSender, Service,
+    Incoming, MessageReceiver, MessageSender, Service,
     announcements::Announcement,
     check_batch,
     client::{ClientRef, Peer},
@@ -15,7 +15,7 @@ use crate::{
     envelope::{self, ParsedFrame},
 };
 use bytes::Bytes;
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{collections::HashMap, pin::Pin, sync::Arc, time::Duration};
 use tokio::{
     sync::mpsc,
     task::{self, AbortHandle, JoinSet},
@@ -34,9 +34,12 @@ const MAX_SUBSCRIPTIONS: usize = 64;
 /// Time limit for pending responses after the client has closed its side.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
 
+/// Serves a client until the connection ends. Boxed, so it is compiled once for all kinds of streams.
+pub(super) type ConnectionFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
+
 /// State of one client connection.
-struct Connection<H> {
-    service: Service<H>,
+struct Connection {
+    service: Service,
     peer: Arc<Peer>,
     out: MessageSender,
     answering: JoinSet<()>,
@@ -49,19 +52,19 @@ struct Connection<H> {
 /// Starts serving one client. Reads frames from `frames` and returns the receiver of outgoing messages.
 ///
 /// The future completes when `frames` is closed and pending requests have ended.
-pub(super) fn serve<H: Handler>(
-    service: Service<H>,
+pub(super) fn serve(
+    service: Service,
     http: Option<Arc<::http::request::Parts>>,
     frames: mpsc::Receiver<Bytes>,
-) -> (impl Future<Output = ()> + Send, MessageReceiver) {
+) -> (ConnectionFuture, MessageReceiver) {
     let (out, written) = mpsc::channel(OUTBOUND_CAPACITY);
     let (answering, listening, running) = (JoinSet::new(), JoinSet::new(), HashMap::new());
     let peer = Arc::default();
     let connection = Connection { service, peer, out, answering, listening, running, http };
-    (connection.run(frames), written)
+    (Box::pin(connection.run(frames)), written)
 }
 
-impl<H: Handler> Connection<H> {
+impl Connection {
     async fn run(mut self, mut frames: mpsc::Receiver<Bytes>) {
         let mut announcements = self.service.announcements();
         loop {

@@ -2,7 +2,7 @@
 //! protocol's own members to its results.
 
 use super::{
-    About, Eras, Handler, Incoming, MessageSender, Service,
+    About, Eras, Incoming, MessageSender, Service,
     client::{Client, ClientTerms, Peer},
     listen,
 };
@@ -32,8 +32,8 @@ const CACHEABLE: [&str; 6] = [
 
 /// Answers one request according to its protocol era. `modern_terms` are the client's terms if the transport has read
 /// them already.
-pub(super) async fn answer<H: Handler>(
-    service: Service<H>,
+pub(super) async fn answer(
+    service: Service,
     mut request: Incoming,
     modern_terms: Option<Arc<ClientTerms>>,
     id: Raw,
@@ -119,11 +119,7 @@ fn read_uri(request: &Incoming) -> Result<String, RpcError> {
     uri.ok_or_else(|| invalid_params("`uri` is missing"))
 }
 
-async fn initialize<H: Handler>(
-    service: &Service<H>,
-    request: &Incoming,
-    peer: &Peer,
-) -> Result<Raw, RpcError> {
+async fn initialize(service: &Service, request: &Incoming, peer: &Peer) -> Result<Raw, RpcError> {
     let params = request.params.as_ref().ok_or_else(|| invalid_params("`initialize` needs parameters"))?;
     let wanted: String = params
         .member("protocolVersion")

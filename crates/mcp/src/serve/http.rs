@@ -18,7 +18,7 @@ mod session_store;
 mod sessions;
 mod sse;
 
-use super::{Handler, RequestParams, Service};
+use super::{RequestParams, Service};
 use crate::{
     Message, Raw, RpcError,
     envelope::{self, ParsedFrame},
@@ -35,7 +35,7 @@ pub use sessions::Owner;
 use sessions::Sessions;
 pub(super) use sessions::random_id;
 pub use sse::SseService;
-use std::{error::Error, sync::Arc, time::Duration};
+use std::{error::Error, pin::Pin, sync::Arc, time::Duration};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Limits, host policy and session store of an HTTP service.
@@ -55,9 +55,12 @@ pub struct HttpOptions {
     pub session_store: Option<Arc<dyn SessionStore>>,
 }
 
+/// A pending response to an HTTP request.
+pub type ResponseFuture<'a> = Pin<Box<dyn Future<Output = Response<Body>> + Send + 'a>>;
+
 /// Serves a handler over streamable HTTP. Cheap to clone.
-pub struct HttpService<H> {
-    service: Service<H>,
+pub struct HttpService {
+    service: Service,
     options: Arc<HttpOptions>,
     sessions: Arc<Sessions>,
     /// Permits for open notification streams.
@@ -77,12 +80,12 @@ impl Default for HttpOptions {
     }
 }
 
-impl<H: Handler> HttpService<H> {
+impl HttpService {
     /// Creates a service with these options.
-    pub fn new(service: Service<H>, options: HttpOptions) -> HttpService<H> {
+    pub fn new(service: impl Into<Service>, options: HttpOptions) -> HttpService {
         let sessions = Arc::new(Sessions::new(options.session_limit, options.session_idle));
         let streams = Arc::new(Semaphore::new(options.stream_limit.min(Semaphore::MAX_PERMITS)));
-        HttpService { service, options: Arc::new(options), sessions, streams }
+        HttpService { service: service.into(), options: Arc::new(options), sessions, streams }
     }
 
     /// Takes a permit for one notification stream, or `None` if the limit is reached.
@@ -123,8 +126,13 @@ impl<H: Handler> HttpService<H> {
 
     /// Answers one HTTP request that has passed the host and origin checks and whose body has been read.
     ///
+    /// The future is boxed, so it is compiled in this crate and not again in the crate of the HTTP server.
+    pub fn respond_to(&self, parts: Parts, body: Bytes) -> ResponseFuture<'_> {
+        Box::pin(self.answer_body(parts, body))
+    }
+
     /// Rare requests are boxed to keep the future of a single message small.
-    pub async fn respond_to(&self, parts: Parts, body: Bytes) -> Response<Body> {
+    async fn answer_body(&self, parts: Parts, body: Bytes) -> Response<Body> {
         match parts.method {
             Method::POST => {}
             Method::GET => return Box::pin(self.listen(&parts.headers, parts.extensions.get())).await,
@@ -154,15 +162,15 @@ impl<H: Handler> HttpService<H> {
     }
 }
 
-impl<H> Clone for HttpService<H> {
-    fn clone(&self) -> HttpService<H> {
+impl Clone for HttpService {
+    fn clone(&self) -> HttpService {
         let (service, options) = (self.service.clone(), self.options.clone());
         let (sessions, streams) = (self.sessions.clone(), self.streams.clone());
         HttpService { service, options, sessions, streams }
     }
 }
 
-impl<H> std::fmt::Debug for HttpService<H> {
+impl std::fmt::Debug for HttpService {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("HttpService").field("options", &self.options).finish_non_exhaustive()
     }

@@ -1,8 +1,7 @@
 //! Implements `subscriptions/listen` of 2026-07-28: one long request whose stream carries notifications.
 
 use super::{
-    ClientTerms, Handler, Incoming, MessageSender, Service, announcements::Announcement,
-    watched::ResourceSubscription,
+    ClientTerms, Incoming, MessageSender, Service, announcements::Announcement, watched::ResourceSubscription,
 };
 use crate::{News, Outbound, Raw, Routing, RpcError, json::splice, session::MetaKey, tasks};
 use futures_util::future::join_all;
@@ -24,8 +23,8 @@ struct Filter {
 }
 
 /// Sends notifications until the service is dropped or the request is cancelled.
-pub(super) async fn run<H: Handler>(
-    service: &Service<H>,
+pub(super) async fn run(
+    service: &Service,
     request: &Incoming,
     terms: &ClientTerms,
     id: Raw,
@@ -90,7 +89,7 @@ impl Filter {
     }
 
     /// Subscribes to the requested resources and removes those that the service rejects.
-    async fn subscribe<H: Handler>(&mut self, service: &Service<H>) -> Vec<ResourceSubscription> {
+    async fn subscribe(&mut self, service: &Service) -> Vec<ResourceSubscription> {
         let wanted = mem::take(&mut self.resource_subscriptions);
         let subscribing = wanted.iter().take(MAX_RESOURCES).map(|uri| service.watch(uri));
         let subscriptions =

@@ -1,6 +1,6 @@
 //! Serves one client over a pair of byte streams, one message per line, such as stdin and stdout.
 
-use super::{Handler, MessageReceiver, Service, connection};
+use super::{MessageReceiver, Service, connection};
 use crate::{
     Written,
     charset::Charset,
@@ -18,14 +18,13 @@ use tokio::{
 const MAX_QUEUED_LINES: usize = 64;
 
 /// Serves one client until it closes its side, then writes the remaining responses.
-pub async fn over_streams<H, R, W>(service: Service<H>, source: R, sink: W) -> io::Result<()>
+pub async fn over_streams<R, W>(service: impl Into<Service>, source: R, sink: W) -> io::Result<()>
 where
-    H: Handler,
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin,
 {
     let (frames, received) = mpsc::channel(MAX_QUEUED_LINES);
-    let (connection, written) = connection::serve(service, None, received);
+    let (connection, written) = connection::serve(service.into(), None, received);
     let (read, (), wrote) = tokio::join!(read(source, frames), connection, write(sink, written));
     read.and(wrote)
 }

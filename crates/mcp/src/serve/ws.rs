@@ -1,6 +1,6 @@
 //! Serves one client over a WebSocket whose opening handshake the embedding server has completed.
 
-use super::{Handler, Service, connection};
+use super::{Service, connection};
 use bytes::{Bytes, BytesMut};
 use futures_util::{SinkExt, StreamExt};
 use std::sync::{Arc, OnceLock};
@@ -20,17 +20,16 @@ use tokio_tungstenite::{
 const MAX_QUEUED_FRAMES: usize = 64;
 
 /// Serves one client until it closes its side, then writes the remaining responses. `http` is the upgraded request.
-pub async fn over_websocket<H, S>(
-    service: Service<H>,
+pub async fn over_websocket<S>(
+    service: impl Into<Service>,
     http: Option<Arc<::http::request::Parts>>,
     socket: WebSocketStream<S>,
 ) where
-    H: Handler,
     S: AsyncRead + AsyncWrite + Unpin,
 {
     let (mut sink, mut stream) = socket.split();
     let (frames, received) = mpsc::channel(MAX_QUEUED_FRAMES);
-    let (connection, mut written) = connection::serve(service, http, received);
+    let (connection, mut written) = connection::serve(service.into(), http, received);
     let close = OnceLock::new();
     let reading = async {
         // Dropped at the end, which tells the connection that the client sends no more.

@@ -11,7 +11,7 @@ use wharf_mcp::serve::{
 const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
 
 /// Sends one request, given as header lines and a body; returns the status, the body and the session id.
-async fn send(service: &HttpService<DemoHandler>, request: &str) -> (u16, String, Option<String>) {
+async fn send(service: &HttpService, request: &str) -> (u16, String, Option<String>) {
     let (head, body) = request.split_once("\n\n").unwrap_or((request, ""));
     let mut lines = head.lines().map(str::trim);
     let mut builder = http::Request::builder().method(lines.next().unwrap()).uri("/mcp");

@@ -88,7 +88,7 @@ impl SessionStore for SharedStore {
 /// One of two services that share a session store.
 struct Replica {
     service: Service<ReportingHandler>,
-    http: HttpService<ReportingHandler>,
+    http: HttpService,
 }
 
 impl Replica {

@@ -61,7 +61,7 @@ impl Handler for Steps {
 struct TestServer {
     steps: Steps,
     service: Service<Steps>,
-    http: HttpService<Steps>,
+    http: HttpService,
     session: String,
 }
 

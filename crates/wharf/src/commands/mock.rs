@@ -67,7 +67,7 @@ async fn serve(
     let transport = match args.transport {
         TodoTransport::Stdio => {
             return Ok(tokio::select! {
-                exit = transports::serve_stdio(service, faults) => exit,
+                exit = transports::serve_stdio(service.into(), faults) => exit,
                 exit = interrupted() => exit,
             });
         }
@@ -83,5 +83,5 @@ async fn serve(
     let listener = TcpListener::bind(&args.listen).await.map_err(unusable)?;
     let url = transport.url(&listener).map_err(unusable)?;
     output.data(&format!("{url}\n"));
-    Ok(transports::serve_port(service, transport, listener, faults, interrupted()).await)
+    Ok(transports::serve_port(service.into(), transport, listener, faults, interrupted()).await)
 }

@@ -58,7 +58,7 @@ async fn serve(args: &TodoArgs, location: &Location, output: Output) -> Result<E
         let transport = match args.transport {
             TodoTransport::Stdio => {
                 return Ok(tokio::select! {
-                    exit = transports::serve_stdio(service, None) => exit,
+                    exit = transports::serve_stdio(service.into(), None) => exit,
                     exit = interrupted() => exit,
                 });
             }
@@ -70,7 +70,7 @@ async fn serve(args: &TodoArgs, location: &Location, output: Output) -> Result<E
         let url = transport.url(&listener).map_err(|error| unusable(args, &error))?;
         warn_if_exposed(&listener, output);
         output.data(&format!("{url}\n"));
-        Ok(transports::serve_port(service, transport, listener, None, interrupted()).await)
+        Ok(transports::serve_port(service.into(), transport, listener, None, interrupted()).await)
     };
     let exit = tokio::select! {
         exit = serving => exit,

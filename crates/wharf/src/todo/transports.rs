@@ -18,7 +18,7 @@ use std::{
 };
 use tokio::net::TcpListener;
 use wharf_mcp::serve::{
-    Handler, Service,
+    Service,
     http::{Body, Guard, HttpOptions, HttpService, SseService},
     over_streams, over_websocket,
 };
@@ -44,7 +44,7 @@ impl PortTransport {
 }
 
 /// Serves the parent process until it closes our stdin, or an injected fault ends the connection.
-pub(crate) async fn serve_stdio<H: Handler>(service: Service<H>, faults: Option<Arc<WireFaults>>) -> Exit {
+pub(crate) async fn serve_stdio(service: Service, faults: Option<Arc<WireFaults>>) -> Exit {
     let stdout = FaultyStream::new(tokio::io::stdout(), faults.clone());
     let ended = async {
         match &faults {
@@ -61,8 +61,8 @@ pub(crate) async fn serve_stdio<H: Handler>(service: Service<H>, faults: Option<
 }
 
 /// Serves all clients that connect to the port, until `shutdown` completes.
-pub(crate) async fn serve_port<H: Handler>(
-    service: Service<H>,
+pub(crate) async fn serve_port(
+    service: Service,
     transport: PortTransport,
     listener: TcpListener,
     faults: Option<Arc<WireFaults>>,
@@ -103,8 +103,8 @@ pub(crate) async fn serve_port<H: Handler>(
     }
 }
 
-fn websocket<H: Handler>(
-    service: Service<H>,
+fn websocket(
+    service: Service,
     guard: &Guard,
     request: Request<RequestBody>,
     connection_handle: &ConnectionHandle,

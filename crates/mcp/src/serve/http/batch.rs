@@ -8,7 +8,7 @@ use super::{
 use crate::{
     Message, Outbound, Raw, Routing, RpcError,
     envelope::ParsedFrame,
-    serve::{Handler, Incoming, MessageSender, check_batch},
+    serve::{Incoming, MessageSender, check_batch},
     session::BATCHING,
 };
 use ::http::{Response, StatusCode, request::Parts};
@@ -22,7 +22,7 @@ const MAX_CONCURRENT_REQUESTS: usize = 16;
 /// A pending response with the id of its request.
 type BatchAnswer = Pin<Box<dyn Future<Output = (Raw, Result<Raw, RpcError>)> + Send>>;
 
-impl<H: Handler> HttpService<H> {
+impl HttpService {
     /// Answers the requests of a batch on one SSE stream, each as soon as it is ready.
     pub(super) async fn batch(&self, messages: Vec<ParsedFrame>, parts: Parts) -> Response<Body> {
         let session = match self.session(&parts.headers, parts.extensions.get()).await {

@@ -11,7 +11,7 @@ use super::{
 use crate::{
     Message, Outbound, Raw, RpcError,
     http::headers,
-    serve::{ClientRef, Handler, Incoming, MessageSender, RequestParams, dispatch},
+    serve::{ClientRef, Incoming, MessageSender, RequestParams, dispatch},
     session::LEGACY,
 };
 use ::http::{HeaderMap, HeaderValue, Response, StatusCode, request::Parts};
@@ -29,7 +29,7 @@ pub(super) const NO_SESSION: i64 = -32000;
 /// JSON-RPC error code for a cancelled request. It reaches the client only if its stream has already begun.
 pub(super) const CANCELLED: i64 = -32800;
 
-impl<H: Handler> HttpService<H> {
+impl HttpService {
     pub(super) async fn answer_legacy(
         &self,
         message: Message,
@@ -116,7 +116,7 @@ impl<H: Handler> HttpService<H> {
         id: Raw,
         request: Incoming,
         out: MessageSender,
-    ) -> impl Future<Output = Result<Raw, RpcError>> + Send + use<H> {
+    ) -> impl Future<Output = Result<Raw, RpcError>> + Send + use<> {
         // Only these methods change state that outlasts the request.
         let stateful_methods = ["logging/setLevel", "resources/subscribe", "resources/unsubscribe"];
         let store_after =

@@ -8,7 +8,7 @@ use super::{
 use crate::{
     Message, Outbound, Raw, RpcError,
     http::{decode_value, headers},
-    serve::{Handler, Incoming, RequestParams, dispatch},
+    serve::{Incoming, RequestParams, dispatch},
 };
 use ::http::{HeaderMap, HeaderName, Response, StatusCode, request::Parts};
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use tokio::sync::mpsc;
 /// Maximum number of messages waiting for a slow client.
 const OUTBOUND_CAPACITY: usize = 64;
 
-impl<H: Handler> HttpService<H> {
+impl HttpService {
     pub(super) async fn answer_modern(
         &self,
         message: Message,

@@ -12,7 +12,7 @@ use super::{
 use crate::{
     Raw,
     model::LogLevel,
-    serve::{Handler, client::ClientTerms},
+    serve::client::ClientTerms,
     session::{Era, LEGACY},
 };
 use ::http::StatusCode;
@@ -72,7 +72,7 @@ pub(super) type Rejection = (StatusCode, &'static str);
 const UNKNOWN_SESSION: Rejection = (StatusCode::NOT_FOUND, "unknown session");
 const UNAVAILABLE: Rejection = (StatusCode::SERVICE_UNAVAILABLE, "the session store is unavailable");
 
-impl<H: Handler> HttpService<H> {
+impl HttpService {
     /// Invalidates the session with this key, or all sessions if `None`, because another replica may have changed or
     /// ended it. The next request of an invalidated session reads the store first.
     pub fn invalidate(&self, key: Option<&str>) {

@@ -5,7 +5,7 @@ use super::{
     response::{self, Body},
     sessions::{Owner, random_id},
 };
-use crate::serve::{Handler, MessageReceiver, Service, connection};
+use crate::serve::{MessageReceiver, Service, connection};
 use ::http::{Method, Request, Response, StatusCode};
 use bytes::Bytes;
 use futures_util::stream;
@@ -24,8 +24,8 @@ use tokio::sync::mpsc;
 const MAX_QUEUED_MESSAGES: usize = 64;
 
 /// Serves a handler over legacy SSE. Cheap to clone.
-pub struct SseService<H> {
-    service: Service<H>,
+pub struct SseService {
+    service: Service,
     options: Arc<HttpOptions>,
     /// Path that clients POST to; `sessionId` is added as a query parameter.
     post_path: Arc<str>,
@@ -48,11 +48,11 @@ struct ClientStream {
     messages: MessageReceiver,
 }
 
-impl<H: Handler> SseService<H> {
+impl SseService {
     /// Creates a service whose clients POST to the path `post_path`.
-    pub fn new(service: Service<H>, options: HttpOptions, post_path: &str) -> SseService<H> {
+    pub fn new(service: impl Into<Service>, options: HttpOptions, post_path: &str) -> SseService {
         SseService {
-            service,
+            service: service.into(),
             options: Arc::new(options),
             post_path: post_path.into(),
             clients: Arc::default(),
@@ -87,7 +87,7 @@ impl<H: Handler> SseService<H> {
         self.clients.entries().insert(id.clone(), (owner, frames));
         let endpoint_event = format!("event: endpoint\ndata: {}?sessionId={id}\n\n", self.post_path);
         let (clients, endpoint_event) = (self.clients.clone(), Some(endpoint_event.into()));
-        let state = ClientStream { id, clients, endpoint_event, connection: Box::pin(connection), messages };
+        let state = ClientStream { id, clients, endpoint_event, connection, messages };
         response::event_stream(stream::unfold(state, |mut state| async {
             let event = state.next().await?;
             Some((Ok(Frame::data(event)), state))
@@ -140,15 +140,15 @@ impl Clients {
     }
 }
 
-impl<H> Clone for SseService<H> {
-    fn clone(&self) -> SseService<H> {
+impl Clone for SseService {
+    fn clone(&self) -> SseService {
         let (options, post_path, clients) =
             (self.options.clone(), self.post_path.clone(), self.clients.clone());
         SseService { service: self.service.clone(), options, post_path, clients }
     }
 }
 
-impl<H> std::fmt::Debug for SseService<H> {
+impl std::fmt::Debug for SseService {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("SseService").field("options", &self.options).finish_non_exhaustive()
     }
