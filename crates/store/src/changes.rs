@@ -4,7 +4,11 @@
 //! While it is down, notifications are lost, so every new connection starts with [`Change::Everything`]. SQLite has
 //! no notifications: [`Changes::next`] returns `None`.
 
-use crate::{Change, Store, change::CHANNEL, store::Pools};
+use crate::{
+    Change, Store,
+    change::CHANNEL,
+    store::{Pools, StoreFuture},
+};
 use sqlx::{
     Executor, PgPool,
     postgres::{PgListener, PgPoolOptions},
@@ -68,6 +72,11 @@ impl Store {
 impl Changes {
     /// Waits for the next change by another replica. Returns `None` if there can be none.
     pub async fn next(&mut self) -> Option<Change> {
+        let received: StoreFuture<'_, _> = Box::pin(self.receive());
+        received.await
+    }
+
+    async fn receive(&mut self) -> Option<Change> {
         loop {
             let Some(listener) = &mut self.listener else {
                 return self.connect().await;

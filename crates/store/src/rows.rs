@@ -17,6 +17,21 @@ macro_rules! plain_row {
 
 pub(crate) use plain_row;
 
+/// A row as the engine returns it.
+pub(crate) enum EngineRow<'r> {
+    Sqlite(&'r sqlx::sqlite::SqliteRow),
+    Postgres(&'r sqlx::postgres::PgRow),
+}
+
+impl EngineRow<'_> {
+    pub(crate) fn decode<T: PlainRow>(self) -> sqlx::Result<T> {
+        match self {
+            EngineRow::Sqlite(row) => T::from_row(row),
+            EngineRow::Postgres(row) => T::from_row(row),
+        }
+    }
+}
+
 /// A row type that both engines can decode.
 pub(crate) trait PlainRow:
     for<'r> sqlx::FromRow<'r, sqlx::sqlite::SqliteRow>

@@ -5,17 +5,15 @@
 
 use crate::{
     Change, Location, StoreError, change, migrate,
-    rows::PlainRow,
+    rows::{EngineRow, PlainRow},
     sqlite::{Durability, SqlitePools},
-    statement::{Statement, Value},
+    statement::Statement,
 };
-use futures_util::TryStreamExt;
 use sqlx::{
-    Arguments, AssertSqlSafe, Connection, PgPool,
-    postgres::{PgArguments, PgConnectOptions, PgPoolOptions},
-    sqlite::SqliteArguments,
+    PgPool,
+    postgres::{PgConnectOptions, PgPoolOptions},
 };
-use std::{str::FromStr, sync::Arc, time::Duration};
+use std::{pin::Pin, str::FromStr, sync::Arc, time::Duration};
 use tokio::time::timeout;
 
 /// Maximum number of PostgreSQL connections per process.
@@ -34,6 +32,9 @@ pub struct Store {
     pub(crate) lease_owner: Arc<str>,
 }
 
+/// A pending result of the database. Boxed, so it is compiled in this crate and not again in each crate that awaits it.
+pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
 /// The connection pools of the engine in use.
 #[derive(Clone, Debug)]
 pub(crate) enum Pools {
@@ -41,39 +42,13 @@ pub(crate) enum Pools {
     Postgres(PgPool),
 }
 
-/// Builds the query of a statement.
-macro_rules! query {
-    ($arguments:ty, $statement:expr) => {{
-        let Statement { sql, values } = $statement;
-        let mut arguments = <$arguments>::default();
-        arguments.reserve(values.len(), 0);
-        let added = values.into_iter().try_for_each(|value| match value {
-            Value::Int(it) => arguments.add(it),
-            Value::Real(it) => arguments.add(it),
-            Value::Text(it) => arguments.add(it),
-            Value::Bool(it) => arguments.add(it),
-            Value::Bytes(it) => arguments.add(it),
-        });
-        added.map_err(sqlx::Error::Encode)?;
-        sqlx::query_as_with(AssertSqlSafe(sql), arguments)
-    }};
-}
-
-/// Runs the statements in order, commits, and returns the rows of the last one.
-macro_rules! in_order {
-    ($arguments:ty, $statements:expr, $transaction:expr) => {{
-        let mut rows = Vec::new();
-        for statement in $statements {
-            rows = query!($arguments, statement).fetch_all(&mut *$transaction).await?;
-        }
-        $transaction.commit().await?;
-        Ok(rows)
-    }};
-}
-
 impl Store {
     /// Opens the database and migrates it. Creates a SQLite file if it does not exist.
-    pub async fn open(location: &Location) -> Result<Store, StoreError> {
+    pub fn open(location: &Location) -> StoreFuture<'_, Result<Store, StoreError>> {
+        Box::pin(Store::connect(location))
+    }
+
+    async fn connect(location: &Location) -> Result<Store, StoreError> {
         match location {
             Location::Sqlite(path) => {
                 let files = SqlitePools::open(path).await?;
@@ -104,10 +79,10 @@ impl Store {
     }
 
     /// Closes all connections. Acknowledged writes are durable without it.
-    pub async fn close(&self) {
+    pub fn close(&self) -> StoreFuture<'_, ()> {
         match &self.pools {
-            Pools::Sqlite(files) => files.close().await,
-            Pools::Postgres(pool) => pool.close().await,
+            Pools::Sqlite(files) => Box::pin(files.close()),
+            Pools::Postgres(pool) => Box::pin(pool.close()),
         }
     }
 
@@ -136,7 +111,7 @@ impl Store {
     }
 
     /// Converts a statement to the placeholder syntax of the engine.
-    fn for_engine(&self, statement: Statement) -> Statement {
+    pub(crate) fn for_engine(&self, statement: Statement) -> Statement {
         match &self.pools {
             Pools::Sqlite(_) => statement,
             Pools::Postgres(_) => Statement { sql: Statement::numbered(&statement.sql), ..statement },
@@ -146,11 +121,7 @@ impl Store {
     /// Runs a query and returns all rows.
     pub(crate) async fn read<T: PlainRow>(&self, statement: Statement) -> Result<Vec<T>, StoreError> {
         let mut all = Vec::new();
-        self.read_while(statement, |row| {
-            all.push(row);
-            true
-        })
-        .await?;
+        self.fetch(statement, &mut |row| collect(row, &mut all)).await?;
         Ok(all)
     }
 
@@ -158,24 +129,9 @@ impl Store {
     pub(crate) async fn read_while<T: PlainRow>(
         &self,
         statement: Statement,
-        mut more: impl FnMut(T) -> bool,
+        mut more: impl FnMut(T) -> bool + Send,
     ) -> Result<(), StoreError> {
-        let statement = self.for_engine(statement);
-        macro_rules! each {
-            ($arguments:ty, $pool:expr) => {{
-                let mut rows = query!($arguments, statement).fetch($pool);
-                while let Some(row) = rows.try_next().await? {
-                    if !more(row) {
-                        break;
-                    }
-                }
-                Ok(())
-            }};
-        }
-        match &self.pools {
-            Pools::Sqlite(files) => each!(SqliteArguments, &files.readers),
-            Pools::Postgres(pool) => each!(PgArguments, pool),
-        }
+        self.fetch(statement, &mut |row| Ok(more(row.decode()?))).await
     }
 
     /// Runs statements in one transaction and returns the rows of the last. A single statement is atomic by itself
@@ -190,13 +146,13 @@ impl Store {
         durability: Durability,
         statements: Vec<Statement>,
     ) -> Result<Vec<T>, StoreError> {
-        let mut statements: Vec<Statement> = statements.into_iter().map(|it| self.for_engine(it)).collect();
-        if statements.len() == 1
-            && let Some(only) = statements.pop()
-        {
-            return self.write_alone(durability, only).await;
+        let mut rows = Vec::new();
+        let mut collect = |row: EngineRow<'_>| collect(row, &mut rows);
+        match <[Statement; 1]>::try_from(statements) {
+            Ok([only]) => self.execute_alone(durability, only, &mut collect).await?,
+            Err(statements) => self.execute_in_order(durability, statements, &mut collect).await?,
         }
-        self.write_in_transaction(durability, statements).await
+        Ok(rows)
     }
 
     /// Like [`Store::write`], but only the last statement may return rows. SQLite's driver runs them together, because each
@@ -205,41 +161,13 @@ impl Store {
         &self,
         statements: Vec<Statement>,
     ) -> Result<Vec<T>, StoreError> {
-        let statements: Vec<Statement> = statements.into_iter().map(|it| self.for_engine(it)).collect();
         let statements = match &self.pools {
             Pools::Sqlite(_) => vec![Statement::join(statements)],
             Pools::Postgres(_) => statements,
         };
-        self.write_in_transaction(Durability::PowerCut, statements).await
-    }
-
-    async fn write_in_transaction<T: PlainRow>(
-        &self,
-        durability: Durability,
-        statements: Vec<Statement>,
-    ) -> Result<Vec<T>, StoreError> {
-        match &self.pools {
-            Pools::Sqlite(files) => {
-                let _lock = files.write_lock().await;
-                let mut connection = files.writer(durability).acquire().await?;
-                let written: Result<Vec<T>, StoreError> = async {
-                    // Takes the write lock at once: upgrading a read transaction later can fail.
-                    let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
-                    in_order!(SqliteArguments, statements, transaction)
-                }
-                .await;
-                if written.is_err() {
-                    // After some errors, such as a full disk, SQLite has rolled back by itself. The driver does not
-                    // notice, and would refuse every further transaction of this connection.
-                    connection.close_on_drop();
-                }
-                written
-            }
-            Pools::Postgres(pool) => {
-                let mut transaction = pool.begin().await?;
-                in_order!(PgArguments, statements, transaction)
-            }
-        }
+        let mut rows = Vec::new();
+        self.execute_in_order(Durability::PowerCut, statements, &mut |row| collect(row, &mut rows)).await?;
+        Ok(rows)
     }
 
     /// Runs statements in one transaction, notifies the other replicas on commit, and returns the rows of the last.
@@ -249,29 +177,22 @@ impl Store {
         statements: Vec<Statement>,
     ) -> Result<Vec<T>, StoreError> {
         let Pools::Postgres(pool) = &self.pools else { return self.write(statements).await };
-        let statements = statements.into_iter().map(|it| self.for_engine(it));
-        let mut transaction = pool.begin().await?;
+        let mut rows = Vec::new();
         let payload = change.payload(&self.replica);
-        sqlx::query(change::NOTIFY).bind(payload).execute(&mut *transaction).await?;
-        in_order!(PgArguments, statements, transaction)
+        self.execute_and_notify(pool, payload, statements, &mut |row| collect(row, &mut rows)).await?;
+        Ok(rows)
     }
 
     /// Runs one statement without a transaction and returns its rows.
     pub(crate) async fn write_one<T: PlainRow>(&self, statement: Statement) -> Result<Vec<T>, StoreError> {
-        self.write_alone(Durability::PowerCut, self.for_engine(statement)).await
+        let mut rows = Vec::new();
+        self.execute_alone(Durability::PowerCut, statement, &mut |row| collect(row, &mut rows)).await?;
+        Ok(rows)
     }
+}
 
-    async fn write_alone<T: PlainRow>(
-        &self,
-        durability: Durability,
-        statement: Statement,
-    ) -> Result<Vec<T>, StoreError> {
-        Ok(match &self.pools {
-            Pools::Sqlite(files) => {
-                let _lock = files.write_lock().await;
-                query!(SqliteArguments, statement).fetch_all(files.writer(durability)).await?
-            }
-            Pools::Postgres(pool) => query!(PgArguments, statement).fetch_all(pool).await?,
-        })
-    }
+/// Adds a row to `rows`. Returns true: more rows are welcome.
+fn collect<T: PlainRow>(row: EngineRow<'_>, rows: &mut Vec<T>) -> sqlx::Result<bool> {
+    rows.push(row.decode()?);
+    Ok(true)
 }
