@@ -40,5 +40,5 @@ pub use failure::{Class, Detail, Disconnect, Exit, Failure, Phase, Sent};
 pub use id_map::IdMap;
 pub use json::{Members, Raw};
 pub use link::{Inbound, Link, Opener, Opening, Outbound, Routing, Written};
-pub use session::{Host, News, Options, Request, Session, SessionTask};
+pub use session::{Host, News, Options, Request, Session, SessionFuture, SessionTask};
 pub use stream_link::link_over;

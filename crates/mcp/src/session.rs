@@ -36,6 +36,7 @@ pub use request::{Input, Request, TaskMode, TaskOperation};
 use sender::RequestSender;
 use std::{
     borrow::Cow,
+    pin::Pin,
     sync::{Arc, atomic::Ordering},
     time::Duration,
 };
@@ -139,9 +140,16 @@ impl Options {
     }
 }
 
+/// A pending result of a session. Boxed, so it is compiled in this crate and not again in each crate that awaits it.
+pub type SessionFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, Failure>> + Send + 'a>>;
+
 impl Session {
     /// Opens a link and negotiates the era with the server.
-    pub async fn connect(opener: &dyn Opener, options: &Options) -> Result<Connected, Failure> {
+    pub fn connect<'a>(opener: &'a dyn Opener, options: &'a Options) -> SessionFuture<'a, Connected> {
+        Box::pin(Session::negotiate(opener, options))
+    }
+
+    async fn negotiate(opener: &dyn Opener, options: &Options) -> Result<Connected, Failure> {
         let negotiated = handshake::negotiate(opener, options).await?;
         let handshake::NegotiatedSession { sender, ended, mut tasks, news, terms } = negotiated;
         let terms = Arc::new(terms);
@@ -281,8 +289,10 @@ impl Session {
     }
 
     /// Reads a whole list, page by page.
-    pub async fn list(&self, list: List) -> Result<Listing, Failure> {
-        pages::read(self, list).await.map_err(|failure| failure.during(Phase::Listing))
+    pub fn list(&self, list: List) -> SessionFuture<'_, Listing> {
+        Box::pin(
+            async move { pages::read(self, list).await.map_err(|failure| failure.during(Phase::Listing)) },
+        )
     }
 
     /// Returns whether the session has ended.

@@ -5,7 +5,7 @@
 
 use super::{
     Access, Browser, Config, Grant, Identity, Secret,
-    authorizer::{asks_for_bearer, asks_for_dpop},
+    authorizer::{AuthorizerFuture, asks_for_bearer, asks_for_dpop},
     dpop::{self, DpopKey, NonceCache},
     grant::{client, missing_token, read_grant, to_rmcp},
     transport::{TokenProofs, Transport},
@@ -47,7 +47,13 @@ pub(super) struct AuthServer<'a> {
 }
 
 /// Gets a grant. Returns `None` if a user has to sign in and there is no browser.
-pub(super) async fn obtain(config: &Config, start: Start) -> Result<Option<Grant>, Failure> {
+///
+/// The future is boxed, so rmcp's part of it is compiled in this crate and not again in each crate that signs in.
+pub(super) fn obtain(config: &Config, start: Start) -> AuthorizerFuture<'_, Option<Grant>> {
+    Box::pin(obtain_grant(config, start))
+}
+
+async fn obtain_grant(config: &Config, start: Start) -> Result<Option<Grant>, Failure> {
     let Start { stored, challenge, renewable, nonces } = start;
     let mut auth_server = AuthServer::discover(config, challenge.as_deref()).await?;
     // A grant from another authorization server is useless here.
