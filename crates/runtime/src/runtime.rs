@@ -21,6 +21,7 @@ use crate::{
     options::RuntimeOptions,
     root_changes::RootChanges,
     running_calls::{RunningCall, RunningCalls},
+    runtime_future::{RawFuture, RuntimeFuture},
     shutdown_stage::ShutdownStage,
     source_request::{Method, SourceRequest},
     upstream::UpstreamContext,
@@ -212,8 +213,8 @@ impl Runtime {
 
 impl Handle {
     /// Calls a tool. Every call produces a record that contains its outcome.
-    pub async fn call(&self, call: Call) -> Arc<CallRecord> {
-        self.executor.execute(call).await
+    pub fn call(&self, call: Call) -> RuntimeFuture<'_, Arc<CallRecord>> {
+        Box::pin(self.executor.execute(call))
     }
 
     /// Returns the current snapshot of everything the sources offer.
@@ -238,13 +239,14 @@ impl Handle {
 
     /// Gets a prompt. Returns the server's `GetPromptResult` unchanged. The metadata and consent of `caller` apply to
     /// the request, here and in [`Handle::read`] and [`Handle::ask`].
-    pub async fn prompt(
-        &self,
-        name: &str,
-        arguments: Option<&Raw>,
-        caller: Option<&Caller>,
-    ) -> Result<Raw, Arc<Fault>> {
-        self.executor.run_until_shutdown(pin!(self.get_prompt(name, arguments, caller))).await
+    pub fn prompt<'a>(
+        &'a self,
+        name: &'a str,
+        arguments: Option<&'a Raw>,
+        caller: Option<&'a Caller>,
+    ) -> RawFuture<'a> {
+        let prompt = self.get_prompt(name, arguments, caller);
+        Box::pin(async { self.executor.run_until_shutdown(pin!(prompt)).await })
     }
 
     async fn get_prompt(
@@ -313,13 +315,13 @@ impl Handle {
         self.executor.run_until_shutdown(pin!(active_source.is_watching(uri))).await
     }
 
-    async fn ask_source(&self, source: &str, ask: SourceRequest<'_>) -> Result<Raw, Arc<Fault>> {
-        let work = async {
+    fn ask_source<'a>(&'a self, source: &'a str, ask: SourceRequest<'a>) -> RawFuture<'a> {
+        let work = async move {
             let active_source = self.active_source(source)?;
             let permit = active_source.admit().await?;
             self.executor.ask_recorded(&active_source, permit, ask).await
         };
-        self.executor.run_until_shutdown(pin!(work)).await
+        Box::pin(async { self.executor.run_until_shutdown(pin!(work)).await })
     }
 
     /// Returns the state of every source, in the order of the plan.

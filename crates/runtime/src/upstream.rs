@@ -17,6 +17,7 @@ use crate::{
     fault::{Fault, FaultKind, Stage},
     installed_package::{has_other_dependencies, installed_package, integrity_mismatch},
     redact::Redactor,
+    runtime_future::RuntimeFuture,
     status_publisher::StatusPublisher,
 };
 pub use credentials::Login;
@@ -187,8 +188,8 @@ impl Upstream {
     }
 
     /// Starts or contacts the server and negotiates the protocol.
-    pub async fn connect(&self, consent: Arc<dyn Consent>) -> Result<UpstreamSession, Fault> {
-        self.connect_attempt(consent, ConnectAttempt::default()).await
+    pub fn connect(&self, consent: Arc<dyn Consent>) -> RuntimeFuture<'_, Result<UpstreamSession, Fault>> {
+        Box::pin(self.connect_attempt(consent, ConnectAttempt::default()))
     }
 
     /// Connects with knowledge of the previous session and a status to report to.
