@@ -120,7 +120,7 @@ pub(crate) fn run(
         environment,
         (None, Threads::One),
         output,
-        move |app| {
+        Box::new(move |app| {
             Box::pin(async move {
                 let running = app.running.clone();
                 let ended = tokio::select! {
@@ -136,7 +136,7 @@ pub(crate) fn run(
                     }
                 }
             })
-        },
+        }),
     )
 }
 
@@ -152,7 +152,7 @@ pub(crate) fn run_quietly(
     }
     let output = Output { json: false, quiet: true, colour: Colour::Never, document: JsonDocument::Plain };
     let nothing = Diagnostics::new(diagnostics.file(), "");
-    Ok(run_loaded((loaded, nothing), environment, (None, Threads::One), output, work))
+    Ok(run_loaded((loaded, nothing), environment, (None, Threads::One), output, Box::new(work)))
 }
 
 /// Loads the agent file, or the built-in Todo server if there is none, and runs `work`, which handles signals itself.
@@ -162,7 +162,13 @@ pub(crate) fn serve(
     output: Output,
     work: impl FnOnce(App) -> CommandFuture,
 ) -> Exit {
-    run_loaded(load_agent_or_todo(common, environment), environment, (None, Threads::One), output, work)
+    run_loaded(
+        load_agent_or_todo(common, environment),
+        environment,
+        (None, Threads::One),
+        output,
+        Box::new(work),
+    )
 }
 
 /// Like [`serve`], with a choice of database, on as many threads as configured.
@@ -174,7 +180,7 @@ pub(crate) fn serve_gateway(
     work: impl FnOnce(App) -> CommandFuture,
 ) -> Exit {
     let options = (database, Threads::Configured);
-    run_loaded(load_agent_or_todo(common, environment), environment, options, output, work)
+    run_loaded(load_agent_or_todo(common, environment), environment, options, output, Box::new(work))
 }
 
 fn run_loaded(
@@ -182,7 +188,7 @@ fn run_loaded(
     environment: &Environment,
     (database, threads): (Option<&str>, Threads),
     output: Output,
-    work: impl FnOnce(App) -> CommandFuture,
+    work: Box<dyn FnOnce(App) -> CommandFuture + '_>,
 ) -> Exit {
     let Some((plan, settings)) = loaded else {
         return output.fail_loading(&diagnostics);
