@@ -51,6 +51,8 @@ pub struct ResultQuotas {
 
 impl ResultSettings {
     /// Returns whether a reader of this kind receives handles.
+    // Every call asks this, and this crate is not optimized.
+    #[inline]
     pub fn is_for(&self, reader: ResultReader) -> bool {
         self.readers.contains(&reader)
     }
