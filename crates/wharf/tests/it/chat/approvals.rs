@@ -156,7 +156,7 @@ fn a_waiting_run_is_cancelled_without_room_for_another() {
     assert_eq!(status, 202, "{problem}");
     wait_for("the end of the run", || {
         let (_, conversation) = ask_as(&server, ANN, "GET", &format!("/api/v1/conversations/{id}"), None);
-        (conversation["state"] == "cancelled").then_some(())
+        (conversation["state"] == "idle").then_some(())
     });
     assert_eq!(todos(&server), Vec::<String>::new());
 }
