@@ -6,7 +6,7 @@ mod body_decoder;
 mod client_stream;
 mod connection;
 mod connection_threads;
-mod output;
+mod pending_output;
 mod request_body;
 mod request_head;
 mod response_head;

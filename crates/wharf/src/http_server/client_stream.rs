@@ -1,7 +1,7 @@
 //! The bytes of one connection: what was read and is not used yet, and writes that fail when the client stops reading.
 //! Otherwise such a client would hold memory forever.
 
-use super::output::Output;
+use super::pending_output::PendingOutput;
 use bytes::BytesMut;
 use std::{
     cell::RefCell,
@@ -77,7 +77,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> ClientStream<S> {
     }
 
     /// Writes the whole output.
-    pub(super) async fn write_all(&mut self, output: &mut Output) -> io::Result<()> {
+    pub(super) async fn write_all(&mut self, output: &mut PendingOutput) -> io::Result<()> {
         while !output.is_empty() {
             let written = poll_fn(|context| {
                 let written = output.write_with(|slices| match slices {
@@ -161,8 +161,8 @@ mod tests {
         time::{Instant, timeout},
     };
 
-    fn output(text: &str) -> Output {
-        Output::new(text.into(), ResponseFraming::Nothing)
+    fn output(text: &str) -> PendingOutput {
+        PendingOutput::new(text.into(), ResponseFraming::Nothing)
     }
 
     #[tokio::test(start_paused = true)]

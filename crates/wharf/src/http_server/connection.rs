@@ -6,10 +6,10 @@
 use super::{
     ConnectionHandle,
     client_stream::ClientStream,
-    output::Output,
+    pending_output::PendingOutput,
     request_body::{BodyFeeder, RequestBody},
     request_head::{HeadReader, RejectedHead, RequestHead},
-    response_head::{RequestKind, ResponseFraming, closes, write_head},
+    response_head::{AnsweredRequest, ResponseFraming, closes, write_head},
 };
 use bytes::Bytes;
 use http::{HeaderValue, Method, Request, Response, StatusCode, Version, header::CONTENT_TYPE};
@@ -59,7 +59,7 @@ enum NextPart {
     Later,
 }
 
-/// What follows a response.
+/// Next step of a connection after a response.
 enum After {
     NextRequest,
     Upgrade,
@@ -143,8 +143,10 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
         F: Future<Output = Response<Body>>,
     {
         let (body, mut feeder) = RequestBody::of(&head, &mut self.client.unread);
-        let request =
-            RequestKind { version: head.request.version(), is_head: head.request.method() == Method::HEAD };
+        let request = AnsweredRequest {
+            version: head.request.version(),
+            is_head: head.request.method() == Method::HEAD,
+        };
         let response = {
             let handler = pin!(respond(head.request.map(|()| body), self.handle));
             let feeding = pin!(feed(&mut self.client, feeder.as_mut()));
@@ -166,14 +168,15 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
     async fn write(
         &mut self,
         response: Response<Body>,
-        request: RequestKind,
+        request: AnsweredRequest,
         keeps_open: bool,
     ) -> io::Result<After> {
         let length = response.body().size_hint().exact();
         let framing = ResponseFraming::of(response.status(), length, request);
         let is_upgrade = response.status() == StatusCode::SWITCHING_PROTOCOLS;
         let keeps_open = is_upgrade || keeps_open && framing != ResponseFraming::UntilClose;
-        let mut output = Output::new(write_head(&response, framing, length, request, keeps_open), framing);
+        let mut output =
+            PendingOutput::new(write_head(&response, framing, length, request, keeps_open), framing);
         let mut body = response.into_body();
         while framing != ResponseFraming::Nothing && !body.is_end_stream() {
             match poll_fn(|context| self.poll_part(context, &mut body, output.is_empty())).await? {
@@ -218,7 +221,7 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
         let mut response = Response::new(Full::new(text).boxed_unsync());
         *response.status_mut() = rejected.status();
         response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain"));
-        let request = RequestKind { version: Version::HTTP_11, is_head: false };
+        let request = AnsweredRequest { version: Version::HTTP_11, is_head: false };
         if self.write(response, request, false).await.is_ok() {
             self.linger().await;
         }

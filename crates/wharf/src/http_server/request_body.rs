@@ -3,7 +3,7 @@
 use super::{
     body_decoder::{BodyDecoder, BodyPart, MalformedBody},
     client_stream::ClientStream,
-    output::Output,
+    pending_output::PendingOutput,
     request_head::RequestHead,
     response_head::ResponseFraming,
 };
@@ -52,7 +52,7 @@ pub(crate) struct BrokenBody;
 #[derive(Debug)]
 pub(super) struct BodyFeeder {
     decoder: BodyDecoder,
-    /// Where the parts go. An empty one is the end.
+    /// Receives the parts. An empty one is the end.
     parts: mpsc::Sender<Result<Bytes, BrokenBody>>,
     /// Fires when the handler reads the body, if the client waits for that.
     wanted: Option<oneshot::Receiver<()>>,
@@ -92,7 +92,7 @@ impl BodyFeeder {
             if wanted.await.is_err() {
                 return Ok(());
             }
-            client.write_all(&mut Output::new(CONTINUE.into(), ResponseFraming::Nothing)).await?;
+            client.write_all(&mut PendingOutput::new(CONTINUE.into(), ResponseFraming::Nothing)).await?;
         }
         loop {
             let part = match self.decoder.decode(&mut client.unread) {

@@ -53,9 +53,9 @@ pub(super) enum RejectedHead {
 /// Finds the end of a head in bytes that arrive in pieces, and checks the line endings.
 #[derive(Debug, Default)]
 pub(super) struct HeadReader {
-    /// How many bytes were searched for line endings.
+    /// Number of bytes that were searched for line endings.
     searched: usize,
-    /// Where the current line begins.
+    /// Offset of the current line.
     line: usize,
 }
 

@@ -28,14 +28,14 @@ pub(super) enum ResponseFraming {
 
 /// The request that a response belongs to.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct RequestKind {
+pub(super) struct AnsweredRequest {
     pub(super) version: Version,
     pub(super) is_head: bool,
 }
 
 impl ResponseFraming {
     /// Chooses the framing of a response with a body of this length, if it is known.
-    pub(super) fn of(status: StatusCode, length: Option<u64>, request: RequestKind) -> ResponseFraming {
+    pub(super) fn of(status: StatusCode, length: Option<u64>, request: AnsweredRequest) -> ResponseFraming {
         let has_body = !request.is_head
             && !status.is_informational()
             && ![StatusCode::NO_CONTENT, StatusCode::NOT_MODIFIED].contains(&status);
@@ -53,7 +53,7 @@ pub(super) fn write_head<B>(
     response: &Response<B>,
     framing: ResponseFraming,
     length: Option<u64>,
-    request: RequestKind,
+    request: AnsweredRequest,
     keeps_open: bool,
 ) -> BytesMut {
     let mut head = BytesMut::with_capacity(HEAD_BYTES);

@@ -14,7 +14,7 @@ const FULL_BYTES: usize = 256 << 10;
 const MAX_SLICES: usize = 8;
 
 /// Bytes to write.
-pub(super) struct Output {
+pub(super) struct PendingOutput {
     /// Pieces before `last`.
     pieces: VecDeque<Bytes>,
     last: BytesMut,
@@ -22,10 +22,10 @@ pub(super) struct Output {
     length: usize,
 }
 
-impl Output {
+impl PendingOutput {
     /// Begins with the head of a response.
-    pub(super) fn new(head: BytesMut, framing: ResponseFraming) -> Output {
-        Output { pieces: VecDeque::new(), length: head.len(), last: head, framing }
+    pub(super) fn new(head: BytesMut, framing: ResponseFraming) -> PendingOutput {
+        PendingOutput { pieces: VecDeque::new(), length: head.len(), last: head, framing }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     /// Writes at most `limit` bytes at a time.
-    fn written(mut output: Output, limit: usize) -> String {
+    fn written(mut output: PendingOutput, limit: usize) -> String {
         let mut all = Vec::new();
         while !output.is_empty() {
             let bytes = output.write_with(|slices| {
@@ -128,7 +128,7 @@ mod tests {
         let parts = ["one", "", &large, "two", &large, &large, "three"];
         for limit in [1, 7, 1_000, MAX_COPIED_BYTES, usize::MAX] {
             for framing in [ResponseFraming::Length(0), ResponseFraming::Chunks] {
-                let mut output = Output::new("head ".into(), framing);
+                let mut output = PendingOutput::new("head ".into(), framing);
                 parts.iter().for_each(|it| output.add(Bytes::copy_from_slice(it.as_bytes())));
                 output.finish();
                 let chunk = |it: &&str| format!("{:X}\r\n{it}\r\n", it.len());
@@ -146,7 +146,7 @@ mod tests {
 
     #[test]
     fn many_parts_are_written_before_more_are_gathered() {
-        let mut output = Output::new("head".into(), ResponseFraming::UntilClose);
+        let mut output = PendingOutput::new("head".into(), ResponseFraming::UntilClose);
         assert!(!output.is_full());
         output.add(Bytes::from(vec![b'x'; FULL_BYTES]));
         assert!(output.is_full());
