@@ -67,9 +67,7 @@ impl RejectedHead {
             RejectedHead::TargetTooLong => StatusCode::URI_TOO_LONG,
         }
     }
-}
 
-impl RejectedHead {
     /// The text of the response.
     pub(super) fn message(self) -> &'static str {
         match self {
