@@ -26,22 +26,25 @@ const TURNS: &str = "(usage tool_call(completed 2))*3 response_delta usage";
 const CALLS: &str = "usage tool_call(completed 2, failed 1) response_delta usage";
 const TOKENS: &str = "(usage(estimated) tool_call(completed 1))*2";
 
+/// Arguments that list no todos, however many other rows have created: a longer result would change the run.
+const NO_TODOS: &str = r#"{"status":"archived"}"#;
+
 fn identical(wire: Wire) -> Vec<Reply> {
-    let call = Reply::calls(wire, &[("x", "todo__list_todos", "{}")]);
+    let call = Reply::calls(wire, &[("x", "todo__list_todos", NO_TODOS)]);
     [vec![call; 6], vec![done(wire)]].concat()
 }
 
 fn alternating(wire: Wire) -> Vec<Reply> {
     let calls = |title: &str| {
         let create = create("x", &format!(r#"{{"title":"{title}"}}"#));
-        with_calls(wire, &[create, call("y", "todo__list_todos", "{}")]).swap_remove(0)
+        with_calls(wire, &[create, call("y", "todo__list_todos", NO_TODOS)]).swap_remove(0)
     };
     vec![calls("a"), calls("b"), calls("c"), done(wire)]
 }
 
 /// Calls without usage. Its estimate counts the tools of the request.
 fn endless(wire: Wire) -> Vec<Reply> {
-    let calls = ended(wire, &[call("x", "todo__list_todos", "{}")], Finish::ToolCalls);
+    let calls = ended(wire, &[call("x", "todo__list_todos", NO_TODOS)], Finish::ToolCalls);
     vec![Reply::stream(without_usage(&calls))]
 }
 

@@ -76,8 +76,8 @@ fn a_todo_is_created_by_conversation() {
     let call = &calls["items"][0];
     assert_eq!((&call["tool_name"], &call["via"]), (&json!("create_todo"), &json!("agent")));
     assert_eq!((&call["status"], &call["principal"]), (&json!("success"), &json!("operator")));
-    let log = server.log();
-    let ended = log.lines().find(|it| it.contains("run ended")).unwrap_or_else(|| panic!("{log}"));
+    let log = server.log_with("run ended");
+    let ended = log.lines().find(|it| it.contains("run ended")).expect("it is there");
     for logged in [thread, "finished", "turns=2", "calls=1"] {
         assert!(ended.contains(logged), "{logged} is not in {ended}");
     }

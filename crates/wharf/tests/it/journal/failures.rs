@@ -62,7 +62,7 @@ fn calls_lost_on_a_full_disk_are_counted_logged_and_shown() {
     assert_eq!((status, &said["status"], &said["lost"]), (503, &json!("degraded"), &json!(21)), "{said}");
     assert!(said["missing"].as_array().is_some_and(|it| it.contains(&json!("journal"))), "{said}");
     assert_eq!(metric(&server, "wharf_journal_lost_calls_total"), 21);
-    let log = server.log();
+    let log = server.log_with("calls could not be recorded");
     let lines = log.matches("calls could not be recorded").count();
     assert!((1..10).contains(&lines), "not one line for each call: {log}");
 

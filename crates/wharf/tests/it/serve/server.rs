@@ -1,12 +1,14 @@
 //! A gateway process for each test, and raw HTTP requests to it.
 
+use super::unavailable_servers::STEP_TIMEOUT;
 use serde_json::Value;
 use std::{
     fs::{self, File},
     io::{BufRead, BufReader, ErrorKind, Read, Write},
     net::{Shutdown, TcpStream},
     process::{Child, Command, Stdio},
-    time::Duration,
+    thread,
+    time::{Duration, Instant},
 };
 use tempfile::TempDir;
 
@@ -120,7 +122,7 @@ impl Server {
         let mut writer = stream.try_clone().expect("a second end");
         let bytes = bytes.to_vec();
         // Writes in a thread, because the server may respond before it has read everything.
-        let writing = std::thread::spawn(move || {
+        let writing = thread::spawn(move || {
             let _ = writer.write_all(&bytes);
             if then == AfterSending::Stop {
                 let _ = writer.shutdown(Shutdown::Write);
@@ -143,6 +145,19 @@ impl Server {
     /// Returns the log so far.
     pub(crate) fn log(&self) -> String {
         fs::read_to_string(self.folder.path().join("log")).expect("a log")
+    }
+
+    /// Waits until the log contains this text, and returns the log. It is written asynchronously.
+    pub(crate) fn log_with(&self, words: &str) -> String {
+        let begun = Instant::now();
+        loop {
+            let log = self.log();
+            if log.contains(words) {
+                return log;
+            }
+            assert!(begun.elapsed() < STEP_TIMEOUT, "no {words:?} in {log}");
+            thread::sleep(Duration::from_millis(20));
+        }
     }
 
     /// Waits for the process to exit and returns its folder.

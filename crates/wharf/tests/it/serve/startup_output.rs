@@ -29,19 +29,6 @@ fn folder_with(more: &str) -> TempDir {
     folder
 }
 
-/// Waits until the log contains this text, and returns the log.
-pub(super) fn log_with(server: &Server, words: &str) -> String {
-    let begun = Instant::now();
-    loop {
-        let log = server.log();
-        if log.contains(words) {
-            return log;
-        }
-        assert!(begun.elapsed() < STEP_TIMEOUT, "no {words:?} in {log}");
-        thread::sleep(Duration::from_millis(20));
-    }
-}
-
 fn line_with<'a>(log: &'a str, start: &str) -> &'a str {
     log.lines().find(|it| it.starts_with(start)).unwrap_or_else(|| panic!("no {start:?} in {log}"))
 }
@@ -49,8 +36,8 @@ fn line_with<'a>(log: &'a str, start: &str) -> &'a str {
 #[test]
 fn each_server_is_reported_when_it_settles() {
     let server = Server::start_in(folder_with(""), &[]);
-    let log = log_with(&server, "FAIL  dead");
-    let log = if log.contains("ok    notes") { log } else { log_with(&server, "ok    notes") };
+    let log = server.log_with("FAIL  dead");
+    let log = if log.contains("ok    notes") { log } else { server.log_with("ok    notes") };
     assert!(line_with(&log, "ok    notes  5 tools, ready after ").ends_with(" s"), "{log}");
     let failed =
         line_with(&log, "FAIL  dead   MCPConnectionError: could not begin a session with `dead` (http://");
@@ -72,14 +59,14 @@ fn slow_server_does_not_delay_startup() {
         format!("  - {{name: slow, description: d, type: mcp, server: x, transport: http, url: '{url}'}}\n");
     let server = Server::start_in(folder_with(&more), &[]);
     assert_eq!(server.ask_with("GET", "/health", &[], None).0, 200);
-    let log = log_with(&server, "ok    notes");
+    let log = server.log_with("ok    notes");
     assert!(!log.contains("    slow"), "{log}");
 }
 
 #[test]
 fn without_an_agent_file_the_todo_server_is_served_and_the_curl_line_works() {
     let server = Server::start(&[]);
-    let log = log_with(&server, "ok    todo");
+    let log = server.log_with("ok    todo");
     line_with(&log, "serving the built-in Todo server: there is no agent.yaml here");
     let pasted = line_with(&log, "try it: curl ").strip_prefix("try it: ").expect("a command");
     assert!(pasted.contains("$(cat ") && !pasted.contains(server.token.trim()), "{pasted}");
@@ -181,7 +168,7 @@ fn json_is_printed_before_the_end() {
 #[test]
 fn sources_list_shows_the_error_of_a_failed_server() {
     let server = Server::start_in(folder_with(""), &[]);
-    log_with(&server, "FAIL  dead");
+    server.log_with("FAIL  dead");
     let list = |words: &[&str]| {
         let mut command = wharf(&server.folder);
         command.args(["sources", "list", "--server", &format!("http://{}", server.address)]).args(words);

@@ -3,7 +3,6 @@
 use super::{
     options,
     server::{Server, wharf},
-    startup_output::log_with,
 };
 use std::{
     fs,
@@ -87,7 +86,7 @@ async fn server_appears_when_it_becomes_available() {
     let notified = time::timeout(APPEARANCE_TIMEOUT, notified).await;
     assert!(notified.expect("clients are notified in time"), "{}", server.log());
     assert_eq!(tools(&connected.session).await, 5);
-    let log = log_with(&server, "`late` is available");
+    let log = server.log_with("`late` is available");
     assert_eq!(log.matches(" WARN ").count(), 1, "{log}");
     assert_eq!(log.matches("retrying in the background").count(), 1, "{log}");
     assert_eq!(log.matches("`late` is available").count(), 1, "{log}");
