@@ -22,6 +22,9 @@ const MAX_REPEAT_REFUSALS: u64 = 3;
 /// Number of invalid structured answers after which the run ends.
 const MAX_INVALID_ANSWERS: u64 = 3;
 
+/// Reason to ask about a call of unknown fate.
+const MAY_REPEAT: &str = "an earlier call with the same arguments may have been executed";
+
 /// Decision of a person about one call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ApprovalAnswer {
@@ -120,10 +123,8 @@ impl RunState {
         let is_unknown = self.progress.unknown_fates.contains(&slot.digest);
         slot.is_repetition = is_unknown;
         let (decision, why) = match decided.decision {
-            Decision::Allow if is_unknown => {
-                (Decision::Ask, "an earlier call with the same arguments may have been executed".to_owned())
-            }
-            Decision::Ask if !is_unknown && self.is_allowed_tool(slot) => {
+            Decision::Allow | Decision::Ask if is_unknown => (Decision::Ask, MAY_REPEAT.to_owned()),
+            Decision::Ask if self.is_allowed_tool(slot) => {
                 (Decision::Allow, "a person allowed this tool for the conversation".to_owned())
             }
             decision => (decision, decided.why),

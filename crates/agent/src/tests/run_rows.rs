@@ -78,31 +78,30 @@ impl Default for Setup {
     }
 }
 
+pub(super) fn inputs(setup: Setup) -> RunInputs {
+    let tools = ["read", "write", "read_web"].map(tool).to_vec();
+    let mut model = ModelOptions::new(Provider::Ollama, "m");
+    model.context_window = setup.window;
+    RunInputs {
+        conversation_id: "c".into(),
+        run_id: "r".into(),
+        history: setup.history.into(),
+        earlier: Vec::new(),
+        message: vec![Content::Text("Hi".into())],
+        instructions: String::new(),
+        limits: setup.limits,
+        rules: setup.rules,
+        context: ContextSettings { preamble: false, compact: setup.compact, ..ContextSettings::default() },
+        toolbox: Toolbox::of(tools, setup.format.as_ref()).expect("a toolbox"),
+        model,
+        can_ask: setup.can_ask,
+        price: setup.price,
+    }
+}
+
 impl Rig {
     pub(super) fn new(setup: Setup) -> Rig {
-        let tools = ["read", "write", "read_web"].map(tool).to_vec();
-        let mut model = ModelOptions::new(Provider::Ollama, "m");
-        model.context_window = setup.window;
-        let state = RunState::new(RunInputs {
-            conversation_id: "c".into(),
-            run_id: "r".into(),
-            history: setup.history.into(),
-            earlier: Vec::new(),
-            message: vec![Content::Text("Hi".into())],
-            instructions: String::new(),
-            limits: setup.limits,
-            rules: setup.rules,
-            context: ContextSettings {
-                preamble: false,
-                compact: setup.compact,
-                ..ContextSettings::default()
-            },
-            toolbox: Toolbox::of(tools, setup.format.as_ref()).expect("a toolbox"),
-            model,
-            can_ask: setup.can_ask,
-            price: setup.price,
-        });
-        Rig { state, asked: 0, calls: 0 }
+        Rig { state: RunState::new(inputs(setup)), asked: 0, calls: 0 }
     }
 
     pub(super) fn say(&mut self, said: &Said) {
@@ -277,6 +276,31 @@ fn a_call_of_unknown_fate_is_not_repeated_without_a_person() {
     let transcript =
         rig.run(&script, |_, made| if made == 1 { CallOutcome::unknown("gone") } else { answered("again") });
     assert!(transcript.contains("c2: again"), "a person may allow it: {transcript}");
+}
+
+/// The question says so, even if the rules ask about the tool anyway.
+#[test]
+fn the_question_about_a_call_of_unknown_fate_says_that_it_may_have_been_executed() {
+    for default in [Decision::Allow, Decision::Ask] {
+        let mut setup = Setup { can_ask: true, ..Setup::default() };
+        setup.rules.configured.default = default;
+        let mut rig = Rig::new(setup);
+        let mut questions = Vec::new();
+        for said in [Said::Calls(vec![("write", "{}")]), Said::Calls(vec![("write", "{ }")])] {
+            rig.say(&said);
+            if let NextStep::Decide(asked) = rig.state.next() {
+                let allowed = ApprovalAnswer { is_allowed: true, ..ApprovalAnswer::default() };
+                let answers: Vec<_> = asked.iter().map(|it| (it.call_id.clone(), allowed.clone())).collect();
+                questions.extend(asked.into_iter().map(|it| (it.call_id, it.is_repetition, it.why)));
+                rig.state.decided(&answers);
+            }
+            for call in rig.state.start_calls() {
+                rig.state.settled(call.at, CallOutcome::unknown("the server ended"), Duration::ZERO);
+            }
+        }
+        let why = "an earlier call with the same arguments may have been executed".to_owned();
+        assert_eq!(questions.last(), Some(&("c2".to_owned(), true, why)), "{default:?}");
+    }
 }
 
 #[test]

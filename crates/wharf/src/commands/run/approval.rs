@@ -90,6 +90,7 @@ enum TypedAnswer {
 fn ask(question: &ApprovalQuestion, prompt: &PromptLine) -> io::Result<TypedAnswer> {
     let arguments = format_arguments(&question.arguments);
     let name = printable(&question.tool_name);
+    write_stderr(&warning(question))?;
     let line = format!("allow {name}({arguments})? [y]es [t]his tool [n]o [d]etails ");
     while let Some(answer) = prompt(&line)? {
         match answer.to_ascii_lowercase().as_str() {
@@ -103,6 +104,14 @@ fn ask(question: &ApprovalQuestion, prompt: &PromptLine) -> io::Result<TypedAnsw
         }
     }
     Ok(TypedAnswer::No)
+}
+
+/// Returns a line about a call that may have been executed already. Empty for other calls.
+fn warning(question: &ApprovalQuestion) -> String {
+    match question.is_repetition {
+        true => format!("careful: {}\n", printable(&question.why)),
+        false => String::new(),
+    }
 }
 
 fn print_details(question: &ApprovalQuestion) -> io::Result<()> {
@@ -141,6 +150,16 @@ mod tests {
             is_repetition,
             expires_at: None,
         }
+    }
+
+    #[test]
+    fn a_question_about_a_call_that_may_have_been_executed_begins_with_a_warning() {
+        let why = "an earlier call with the same arguments may have been executed".to_owned();
+        let about = |is_repetition| {
+            warning(&ApprovalQuestion { why: why.clone(), ..question("c", "a", is_repetition) })
+        };
+        assert_eq!(about(true), format!("careful: {why}\n"));
+        assert_eq!(about(false), "");
     }
 
     #[test]
