@@ -87,6 +87,12 @@ pub enum EntryBody {
     Context {
         /// Description.
         message: String,
+        /// Calls whose results are left out from now on.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        left_out: Vec<String>,
+        /// Number of messages whose thinking is left out from now on.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        thinking_before: Option<usize>,
     },
     /// A result that the model no longer sees is stored under a handle.
     Stored {
@@ -171,6 +177,11 @@ impl EntryBody {
         let (count, tokens) = (tools.len(), tools.iter().map(|(_, tokens)| tokens).sum::<u64>());
         let message = format!("{count} tools are offered, about {tokens} tokens");
         EntryBody::Tools { message, tools, deferred }
+    }
+
+    /// Describes something that the model does not see.
+    pub(crate) fn context(message: String) -> EntryBody {
+        EntryBody::Context { message, left_out: Vec::new(), thinking_before: None }
     }
 
     /// Returns the entry of a message, unless it is a result, which needs more.

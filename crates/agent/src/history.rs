@@ -28,6 +28,10 @@ pub struct History {
     pub(crate) allowed_tools: HashSet<(String, String)>,
     /// Handles of results that are stored, by the id of the call.
     pub(crate) handles: HashMap<String, String>,
+    /// Calls whose results the model no longer sees.
+    pub(crate) left_out: HashSet<String>,
+    /// Number of messages whose thinking the model no longer sees.
+    pub(crate) thinking_hidden_before: usize,
     /// Number of messages before the latest answer whose usage is known, and the tokens that the provider counted.
     pub(crate) counted_input: Option<(usize, u64)>,
     /// Tools that the model was offered last, and their tokens.
@@ -104,8 +108,18 @@ impl History {
             }
             EntryBody::Waiting { waiting } => self.waiting = Some(waiting),
             EntryBody::Tools { tools, .. } => self.tools = Some(tools),
-            EntryBody::Ending { .. } | EntryBody::Context { .. } => {}
+            EntryBody::Context { left_out, thinking_before, .. } => self.trim(left_out, thinking_before),
+            EntryBody::Ending { .. } => {}
         }
+    }
+
+    /// Leaves out more. What the provider counted before is no longer what the model sees.
+    fn trim(&mut self, left_out: Vec<String>, thinking_before: Option<usize>) {
+        if !left_out.is_empty() || thinking_before.is_some() {
+            self.counted_input = None;
+        }
+        self.left_out.extend(left_out);
+        self.thinking_hidden_before = thinking_before.unwrap_or(self.thinking_hidden_before);
     }
 
     /// Appends the results of a turn, in the order of its calls. Adds those that are missing.

@@ -307,7 +307,7 @@ impl<'a> RunDriver<'a> {
         let answer =
             question.ask(self.agent, &self.state, &self.conversation_id, &mut self.ids, &mut tell).await;
         for message in retries {
-            self.state.push_entry(Entry::of(EntryBody::Context { message }));
+            self.state.push_entry(Entry::of(EntryBody::context(message)));
         }
         self.state.answered(answer);
     }

@@ -231,7 +231,7 @@ impl RunState {
         loop {
             match self.view.fit(self.settings.compact && !self.progress.has_summed_up) {
                 Fit::Fits => return NextStep::Ask(self.ask_kind()),
-                Fit::Trimmed { results, thinking } => self.report_trim(results, thinking),
+                Fit::Trimmed { results, thinking_before } => self.report_trim(results, thinking_before),
                 Fit::NeedsSummary(position) => {
                     self.phase = RunPhase::SummingUp { position };
                     return self.next();
@@ -244,12 +244,14 @@ impl RunState {
         }
     }
 
-    fn report_trim(&mut self, results: Vec<usize>, thinking: bool) {
+    fn report_trim(&mut self, results: Vec<usize>, thinking_before: Option<usize>) {
         if !results.is_empty() {
-            self.report_context(format!("{} old results are left out", results.len()));
+            let calls = results.iter().filter_map(|at| self.view.call_id(*at)).collect();
+            self.report_left_out(format!("{} old results are left out", results.len()), calls, None);
         }
-        if thinking {
-            self.report_context("the thinking of earlier answers is left out".to_owned());
+        if thinking_before.is_some() {
+            let message = "the thinking of earlier answers is left out".to_owned();
+            self.report_left_out(message, Vec::new(), thinking_before);
         }
         self.left_out.extend(results);
     }
@@ -340,8 +342,12 @@ impl RunState {
 
     /// Records and reports something that the model does not see.
     pub(crate) fn report_context(&mut self, message: String) {
-        self.entries.push(Entry::of(EntryBody::Context { message: message.clone() }));
-        self.events.push(AgentEvent::Context(message));
+        self.report_left_out(message, Vec::new(), None);
+    }
+
+    fn report_left_out(&mut self, message: String, left_out: Vec<String>, thinking_before: Option<usize>) {
+        self.events.push(AgentEvent::Context(message.clone()));
+        self.entries.push(Entry::of(EntryBody::Context { message, left_out, thinking_before }));
     }
 
     /// Appends an entry of the driver.
@@ -398,6 +404,11 @@ impl RunState {
         }
         self.events.push(AgentEvent::Usage(self.progress.usage));
     }
+    #[cfg(test)]
+    pub(crate) fn window(&self) -> u64 {
+        self.view.window()
+    }
+
 }
 
 fn preamble(toolbox: &Toolbox) -> String {

@@ -99,11 +99,12 @@ impl RunState {
         };
         match kind {
             Some(ProviderErrorKind::TooLong { window }) => {
-                if std::mem::replace(&mut self.progress.has_shrunk, true) {
+                if self.progress.shrunk_window.is_some() {
                     return self.end(RunError::ContextFull(self.view.window()));
                 }
                 self.view.shrink(window);
                 let window = self.view.window();
+                self.progress.shrunk_window = Some(window);
                 self.report_context(format!("the context window is {window} tokens"));
             }
             Some(ProviderErrorKind::ToolRefused { index }) if self.refused_tools < MAX_REFUSED_TOOLS => {

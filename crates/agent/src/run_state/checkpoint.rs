@@ -39,7 +39,9 @@ pub(super) struct RunProgress {
     /// Whether the model knows that the next request is the last one.
     pub(super) is_last_asked: bool,
     pub(super) has_reported_length: bool,
-    pub(super) has_shrunk: bool,
+    /// Context window that the provider has taught, if it refused a prompt. Missing in checkpoints of earlier versions.
+    #[serde(default)]
+    pub(super) shrunk_window: Option<u64>,
     pub(super) has_summed_up: bool,
     pub(super) invalid_answers: u64,
     pub(super) must_structure: bool,
@@ -140,6 +142,9 @@ impl RunState {
         let RunCheckpoint { progress, mut slots, .. } = checkpoint;
         let mut state = RunState::new(inputs);
         state.progress = progress;
+        if let Some(window) = state.progress.shrunk_window {
+            state.view.limit_window(window);
+        }
         for slot in &mut slots {
             let definition_hash = state.toolbox.find(&slot.call.name).map(|it| it.definition_hash.as_str());
             let digest = definition_hash.map(|hash| {

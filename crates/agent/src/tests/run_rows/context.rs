@@ -1,6 +1,6 @@
 //! Trimming and summing up.
 
-use super::{Rig, Said, Setup, answered};
+use super::{Rig, Said, Setup, answered, inputs};
 use crate::{
     context::{ContextView, Fit},
     dialect::Usage,
@@ -8,8 +8,11 @@ use crate::{
     history::History,
     message::{AnswerMessage, AnswerPart, Content, Message, ToolCall, ToolResult},
     model::trouble::{ProviderError, Trouble},
-    run_state::NextStep,
+    policy::RunRules,
+    run_ending::RunError,
+    run_state::{NextStep, RequestSettings, RunState},
 };
+use std::time::Duration;
 
 /// Calls with different arguments, then an answer.
 fn long_script() -> Vec<Said> {
@@ -69,11 +72,60 @@ fn thinking_of_earlier_runs_is_left_out() {
     let earlier = vec![Message::User(vec![Content::Text("Hi".to_owned())]), thought("old thoughts ")];
     view.begin_run(&earlier.into());
     view.push(Message::User(vec![Content::Text("And now?".to_owned())]));
-    assert_eq!(view.fit(false), Fit::Trimmed { results: Vec::new(), thinking: true });
+    assert_eq!(view.fit(false), Fit::Trimmed { results: Vec::new(), thinking_before: Some(2) });
     let shown = format!("{:?}", view.visible());
     assert!(!shown.contains("old thoughts") && shown.contains("ok"), "{shown:.300}");
     view.push(thought("x "));
     assert!(format!("{:?}", view.visible()).contains("x x "), "this run keeps its thinking");
+}
+
+/// The next run shows the model the same beginning, so that the provider's prompt cache holds.
+#[test]
+fn what_is_left_out_stays_left_out_in_the_next_run() {
+    let setup = || Setup { window: 16_000, compact: false, ..Setup::default() };
+    let mut rig = Rig::new(setup());
+    rig.run(&long_script(), |_, made| answered(&format!("{made} {}", "x".repeat(4_000))));
+    let before = rig.state.visible();
+    let written = rig.state.take_entries().into_iter().map(|it| (it.call_id.clone(), it.to_text()));
+    let read = written.map(|(call_id, it)| {
+        Entry::from_text(it.kind, call_id.as_deref(), &it.body, it.native.as_deref()).expect("an entry")
+    });
+    let history = History::of(read, false);
+    assert!(history.left_out.contains("c1"), "{:?}", history.left_out);
+    let mut view = ContextView::new(16_000, None, 0);
+    view.begin_run(&history);
+    assert_eq!(view.visible(), before);
+    view.push(Message::User(vec![Content::Text("And now?".to_owned())]));
+    assert_eq!(view.fit(false), Fit::Fits, "nothing more has to be left out");
+}
+
+/// Thinking that is left out stays so, and that of the run after it can be left out too.
+#[test]
+fn hidden_thinking_is_restored_by_its_position() {
+    let thought = |text: &str| {
+        let parts = vec![
+            AnswerPart::Reasoning { text: text.repeat(1_000), native: None },
+            AnswerPart::Text { text: "ok".to_owned(), native: None },
+        ];
+        Message::Answer(AnswerMessage { parts, model: "m".to_owned() })
+    };
+    let user = || Message::User(vec![Content::Text("Hi".to_owned())]);
+    let history = History {
+        messages: vec![user(), thought("first "), user(), thought("second ")],
+        thinking_hidden_before: 2,
+        ..History::default()
+    };
+    let shown = |view: &ContextView| {
+        let shown = format!("{:?}", view.visible());
+        ["first", "second"].map(|it| shown.contains(it))
+    };
+    let mut roomy = ContextView::new(100_000, Some(1_000), 0);
+    roomy.begin_run(&history);
+    assert_eq!((roomy.fit(false), shown(&roomy)), (Fit::Fits, [false, true]));
+    let mut small = ContextView::new(2_048, Some(1_024), 0);
+    small.begin_run(&history);
+    let trimmed = Fit::Trimmed { results: Vec::new(), thinking_before: Some(4) };
+    assert_eq!((small.fit(false), shown(&small)), (trimmed, [false, false]));
 }
 
 #[test]
@@ -120,6 +172,21 @@ fn a_provider_that_finds_the_prompt_too_long_sets_the_window_once() {
     assert!(matches!(rig.state.next(), NextStep::Ask(_)), "it is asked again");
     rig.state.answered(too_long());
     assert_eq!(rig.transcript(), "end: failed context_full");
+}
+
+/// A run that waited keeps the window that the provider has taught.
+#[test]
+fn a_run_that_continues_keeps_the_window_of_the_provider() {
+    let body = br#"{"error":{"message":"prompt is too long: 9000 tokens > 4096 maximum"}}"#;
+    let mut rig = Rig::new(Setup { can_ask: true, rules: RunRules::default(), ..Setup::default() });
+    rig.state.answered(Err(Trouble::from(ProviderError::from_response(400, body))));
+    rig.say(&Said::Calls(vec![("write", "{}")]));
+    let checkpoint = rig.state.checkpoint(Duration::ZERO, RequestSettings::default()).expect("it waits");
+    let text = serde_json::to_string(&checkpoint).expect("JSON");
+    let checkpoint = serde_json::from_str(&text).expect("a checkpoint");
+    let mut resumed = RunState::resume(inputs(Setup::default()), checkpoint);
+    resumed.interrupt(RunError::Cancelled);
+    assert_eq!(resumed.window(), 4_096);
 }
 
 /// The provider counts more tokens than the estimate, so its window alone would change nothing.

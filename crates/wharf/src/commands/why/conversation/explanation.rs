@@ -130,7 +130,7 @@ impl RunExplanation {
             }
             EntryBody::Summary { .. } => self.note("the oldest messages are summed up".to_owned()),
             EntryBody::Notice { notice } => self.note(format!("the model is told: {notice}")),
-            EntryBody::Context { message } => self.note(message),
+            EntryBody::Context { message, .. } => self.note(message),
             EntryBody::Stored { stored } => {
                 self.note(format!("the result of {call_id} is left out and stored as {stored}"));
             }
