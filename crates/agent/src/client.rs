@@ -17,6 +17,7 @@ use crate::{
     },
     model_tape::ModelTape,
     provider::key_hint,
+    toolbox::ToolboxCache,
     view::View,
 };
 use address::{request_headers, request_url};
@@ -81,6 +82,8 @@ pub struct ModelClient {
     key_hint: String,
     /// Time before which the provider does not want another request. Shared by all clients of the model.
     hold_off: Arc<Mutex<Option<Instant>>>,
+    /// Tools in the form that the model gets. Shared like the above.
+    toolboxes: Arc<ToolboxCache>,
     /// Whether a question that fails after a delta is not asked again.
     keeps_deltas: bool,
     tape: ModelTape,
@@ -116,6 +119,7 @@ impl ModelClient {
             redactor,
             key_hint: key_hint(model),
             hold_off: Arc::default(),
+            toolboxes: Arc::default(),
             keeps_deltas: false,
             tape: ModelTape::default(),
         })
@@ -129,6 +133,11 @@ impl ModelClient {
     /// Returns the options of the model.
     pub fn options(&self) -> &ModelOptions {
         &self.options
+    }
+
+    /// Returns the tools in the form that the model gets.
+    pub(crate) fn toolboxes(&self) -> &ToolboxCache {
+        &self.toolboxes
     }
 
     /// Returns the circuit breaker of the model.
@@ -167,6 +176,7 @@ impl ModelClient {
             redactor: self.redactor.clone(),
             key_hint: self.key_hint.clone(),
             hold_off: self.hold_off.clone(),
+            toolboxes: self.toolboxes.clone(),
             keeps_deltas: changes.keeps_deltas,
             tape: self.tape.clone(),
         })

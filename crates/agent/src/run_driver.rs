@@ -15,6 +15,7 @@ use crate::{
     dialect::Usage,
     entry::{Entry, EntryBody},
     events::{AgentEvent, ApprovalQuestion},
+    history::History,
     message::{Content, Message},
     model::trouble::Trouble,
     model_tape::TapedInput,
@@ -24,7 +25,7 @@ use crate::{
     run_state::{
         ApprovalAnswer, AskKind, CallToMake, NextStep, RequestSettings, RunCheckpoint, RunInputs, RunState,
     },
-    toolbox::{Toolbox, tool_budget},
+    toolbox::{ToolboxSettings, tool_budget},
     view::{ToolChoice, View},
 };
 use attached::mentions_results;
@@ -37,6 +38,7 @@ use std::{
     time::Duration,
 };
 use tokio::time::{Instant, sleep_until, timeout};
+use wharf_config::AgentSettings;
 use wharf_runtime::{Call, CallRecord, Caller, Raw, merge_instructions};
 
 /// Words that ask for a summary.
@@ -62,6 +64,25 @@ impl Agent {
         notes.into_iter().for_each(|it| driver.state.report_context(it));
         let is_waiting = driver.drive(signals).await;
         Ok(driver.finish(is_waiting).await)
+    }
+}
+
+impl Agent {
+    fn toolbox_settings(
+        &self,
+        settings: &AgentSettings,
+        history: &History,
+        message: &[Content],
+    ) -> ToolboxSettings {
+        let users = history.messages.iter().filter_map(Message::as_user).chain([message]);
+        let options = self.model.options();
+        ToolboxSettings {
+            model: options.name.clone(),
+            response_format: settings.response_format.clone(),
+            result_tools: self.tools.has_handles_for(VIA).then(|| mentions_results(users)),
+            budget: tool_budget(&settings.context, options.context_window),
+            pins: settings.context.pin.clone(),
+        }
     }
 }
 
@@ -124,16 +145,12 @@ impl<'a> RunDriver<'a> {
             let merged = merge_instructions(&sources, &lock).unwrap_or_default();
             instructions = format!("{instructions}\n\n{merged}").trim().to_owned();
         }
-        let mut toolbox = Toolbox::new(&catalog, &rules, settings.response_format.as_ref())?;
-        if agent.tools.has_handles_for(VIA) {
-            let earlier = history.messages.iter().filter_map(Message::as_user);
-            toolbox.add_result_tools(mentions_results(earlier.chain([message.as_slice()])));
-        }
-        if let Some(tools) = waiting.as_ref().and_then(|it| it.tools.as_ref()) {
-            toolbox.keep_definitions(tools);
-        }
-        let budget = tool_budget(&settings.context, agent.model.options().context_window);
-        toolbox.fit(budget, &settings.context.pin);
+        let toolbox_settings = agent.toolbox_settings(&settings, &history, &message);
+        let toolboxes = agent.model.toolboxes();
+        let toolbox = match waiting.as_ref().and_then(|it| it.tools.as_deref()) {
+            None => toolboxes.toolbox(&catalog, &rules, toolbox_settings)?,
+            began_with => toolboxes.build(&catalog, &rules, &toolbox_settings, began_with)?,
+        };
         let limits = settings.limits.clone();
         let ids = CallIds::after(&run_id, &history.messages);
         let request = RequestSettings::of(&settings, &instructions);
@@ -310,6 +327,8 @@ impl<'a> RunDriver<'a> {
             self.state.push_entry(Entry::of(EntryBody::context(message)));
         }
         self.state.answered(answer);
+        let refused = self.state.take_refused_tools();
+        self.agent.model.toolboxes().refuse(&self.agent.model.options().name, refused);
     }
 
     async fn sum_up(&mut self, mut messages: Vec<Message>) {
@@ -479,11 +498,11 @@ impl Question<'_> {
         ids: &mut CallIds,
         tell: &mut (dyn FnMut(ModelEvent) + Send),
     ) -> Result<Answer, Trouble> {
-        let tools = agent.model.dialect().write_tools(state.toolbox().specs());
+        let tools = state.toolbox().list(agent.model.dialect());
         let view = View {
             conversation_id,
             instructions: state.instructions(),
-            tools: &tools,
+            tools,
             tool_choice: self.tool_choice,
             messages: self.messages,
         };

@@ -22,7 +22,7 @@ use crate::{
     model::ModelOptions,
     policy::RunRules,
     run_ending::{LimitKind, RunError, RunReport},
-    toolbox::{ANSWER_TOOL, Toolbox},
+    toolbox::{ANSWER_TOOL, ToolDefinition, Toolbox},
     view::ToolChoice,
 };
 pub use calls::ApprovalAnswer;
@@ -134,7 +134,10 @@ pub(crate) struct RunState {
     entries: Vec<Entry>,
     progress: RunProgress,
     allowed_tools: HashSet<(String, String)>,
+    /// Number of tools that the provider has refused in this run.
     refused_tools: u64,
+    /// Those since the driver took them.
+    newly_refused: Vec<ToolDefinition>,
     /// Positions of results that were left out and are not stored yet.
     left_out: Vec<usize>,
     structured: Option<Value>,
@@ -170,8 +173,8 @@ impl RunState {
         let History { missing_results, mut unknown_fates, allowed_tools, tools, .. } = history;
         unknown_fates.extend(facts.unknown_fates);
         let mut entries = missing_results;
-        if !message.is_empty() && tools.as_ref() != Some(&offered) {
-            entries.push(Entry::of(EntryBody::tools(offered, toolbox.deferred_tokens())));
+        if !message.is_empty() && tools.as_deref() != Some(offered) {
+            entries.push(Entry::of(EntryBody::tools(offered.to_vec(), toolbox.deferred_tokens())));
         }
         for earlier in earlier {
             entries.extend(EntryBody::of_message(&earlier).map(Entry::of));
@@ -204,6 +207,7 @@ impl RunState {
             },
             allowed_tools,
             refused_tools: 0,
+            newly_refused: Vec::new(),
             left_out: Vec::new(),
             structured: None,
             error: None,
@@ -326,6 +330,11 @@ impl RunState {
         &self.toolbox
     }
 
+    /// Returns the tools that the provider has refused since the last call.
+    pub(crate) fn take_refused_tools(&mut self) -> Vec<ToolDefinition> {
+        std::mem::take(&mut self.newly_refused)
+    }
+
     /// Returns the messages that the model sees.
     pub(crate) fn visible(&self) -> Vec<Message> {
         self.view.visible()
@@ -395,6 +404,11 @@ impl RunState {
         self.view.messages()
     }
 
+    #[cfg(test)]
+    pub(crate) fn window(&self) -> u64 {
+        self.view.window()
+    }
+
     fn add_usage(&mut self, answer: &Answer) {
         let text: u64 = estimate_tokens(&answer.text());
         let estimated = Usage { input: self.view.visible_tokens(), output: text, ..Usage::default() };
@@ -404,11 +418,6 @@ impl RunState {
         }
         self.events.push(AgentEvent::Usage(self.progress.usage));
     }
-    #[cfg(test)]
-    pub(crate) fn window(&self) -> u64 {
-        self.view.window()
-    }
-
 }
 
 fn preamble(toolbox: &Toolbox) -> String {

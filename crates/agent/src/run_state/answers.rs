@@ -108,11 +108,13 @@ impl RunState {
                 self.report_context(format!("the context window is {window} tokens"));
             }
             Some(ProviderErrorKind::ToolRefused { index }) if self.refused_tools < MAX_REFUSED_TOOLS => {
-                let Some(name) = self.toolbox.leave_out(index) else { return self.end(trouble.into()) };
+                let Some(tool) = self.toolbox.leave_out(index) else { return self.end(trouble.into()) };
                 self.refused_tools += 1;
+                let name = tool.name();
                 self.report_context(format!(
                     "the tool {name} is left out, because the provider refuses it: {trouble}"
                 ));
+                self.newly_refused.push(tool);
             }
             _ => self.end(trouble.into()),
         }

@@ -4,13 +4,16 @@
 use super::{Toolbox, spec_of};
 use crate::{message::ToolCall, policy::RunRules, result_text::CallOutcome, tool_list::ToolSpec};
 use serde_json::{Value, json};
-use std::collections::HashSet;
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
 use wharf_config::{ContextSettings, DeferLoading, Glob};
 use wharf_runtime::{
     Catalog, Raw,
     catalog::ToolEntry,
     own_tool::is_own_tool,
-    tokens::{estimate_definition, estimate_tokens},
+    tokens::estimate_tokens,
     tool_search::{
         CALL_TOOL, FIND_TOOLS, InnerCall, SearchedTool, ToolIndex, ToolQuery, call_tool, find_tools,
     },
@@ -48,15 +51,17 @@ impl Toolbox {
     /// Defers tools until the others fit the budget: pinned tools stay first, then whole sources in order. A source may
     /// say that its tools are always deferred, or never.
     pub(crate) fn fit(&mut self, budget: u64, pins: &[Glob]) {
-        let tokens = |it: &ToolSpec| estimate_definition(&it.name, &it.description, &it.schema);
-        let total: u64 = self.specs.iter().map(tokens).sum();
+        let tokens: HashMap<&str, u64> =
+            self.specs().iter().map(|it| (it.name.as_str(), it.tokens())).collect();
+        let tokens = |it: &ToolSpec| tokens.get(it.name.as_str()).copied().unwrap_or_default();
+        let total: u64 = self.specs().iter().map(tokens).sum();
         let defer =
             |it: &ToolSpec| self.find(&it.name).map_or(DeferLoading::Never, |tool| tool.defer_loading);
-        if total <= budget && self.specs.iter().all(|it| defer(it) != DeferLoading::Always) {
+        if total <= budget && self.specs().iter().all(|it| defer(it) != DeferLoading::Always) {
             return;
         }
         let search_tools = [spec_of(find_tools()), spec_of(call_tool())];
-        let mut left = budget.saturating_sub(search_tools.iter().map(tokens).sum());
+        let mut left = budget.saturating_sub(search_tools.iter().map(ToolSpec::tokens).sum());
         let mut kept: HashSet<String> = HashSet::new();
         let mut keep = |specs: &[&ToolSpec], left: &mut u64, must_fit: bool| {
             let needed: u64 = specs.iter().map(|it| tokens(it)).sum();
@@ -65,7 +70,7 @@ impl Toolbox {
                 kept.extend(specs.iter().map(|it| it.name.clone()));
             }
         };
-        let candidates = self.specs.iter().filter(|it| defer(it) != DeferLoading::Always);
+        let candidates = self.specs().iter().filter(|it| defer(it) != DeferLoading::Always);
         let (always, others): (Vec<&ToolSpec>, Vec<&ToolSpec>) =
             candidates.partition(|it| is_own_tool(&it.name) || defer(it) == DeferLoading::Never);
         keep(&always, &mut left, false);
@@ -73,18 +78,18 @@ impl Toolbox {
             self.find(&it.name).is_some_and(|tool| pins.iter().any(|pin| pin.matches(&tool.id)))
         });
         pinned.iter().for_each(|it| keep(&[*it], &mut left, true));
-        let source = |it: &ToolSpec| self.find(&it.name).map(|tool| tool.source.clone());
+        let source = |it: &ToolSpec| self.find(&it.name).map(|tool| tool.source.as_str());
         for of_source in others.chunk_by(|a, b| source(a) == source(b)) {
             keep(of_source, &mut left, true);
         }
-        let all = std::mem::take(&mut self.specs);
+        let all = self.change_specs(std::mem::take);
         let (kept, deferred): (Vec<ToolSpec>, Vec<ToolSpec>) =
             all.into_iter().partition(|it| kept.contains(&it.name));
         let (own, kept): (Vec<ToolSpec>, Vec<ToolSpec>) =
             kept.into_iter().partition(|it| is_own_tool(&it.name));
-        self.specs = kept.into_iter().chain(search_tools).chain(own).collect();
+        self.change_specs(|all| all.extend(kept.into_iter().chain(search_tools).chain(own)));
         let index = ToolIndex::new(deferred.iter().map(|it| self.searched(it)));
-        self.deferred = Some(DeferredTools { specs: deferred, index, answer_tokens: budget / 4 });
+        self.deferred = Some(Arc::new(DeferredTools { specs: deferred, index, answer_tokens: budget / 4 }));
     }
 
     fn searched(&self, spec: &ToolSpec) -> SearchedTool {
