@@ -12,17 +12,25 @@ pub struct MaskedString {
     value: String,
     /// The printable form; `None` if the value itself may be printed.
     shown: Option<String>,
+    /// Name and value of each secret variable in the value.
+    variables: Vec<(String, String)>,
 }
 
 impl MaskedString {
     /// Creates a text that may be printed as it is.
     pub fn plain(value: impl Into<String>) -> MaskedString {
-        MaskedString { value: value.into(), shown: None }
+        MaskedString { value: value.into(), shown: None, variables: Vec::new() }
     }
 
     /// Creates a secret text. `shown` is printed in its place.
     pub fn secret(value: impl Into<String>, shown: impl Into<String>) -> MaskedString {
-        MaskedString { value: value.into(), shown: Some(shown.into()) }
+        MaskedString { value: value.into(), shown: Some(shown.into()), variables: Vec::new() }
+    }
+
+    /// Adds the secret variables in the value, each with its name. Their values are secret by themselves, too.
+    #[must_use]
+    pub(crate) fn with_variables(self, variables: Vec<(String, String)>) -> MaskedString {
+        MaskedString { variables, ..self }
     }
 
     /// Returns the value. For use only, never for printing.
@@ -33,6 +41,12 @@ impl MaskedString {
     /// Returns the printable form.
     pub fn shown(&self) -> &str {
         self.shown.as_deref().unwrap_or(&self.value)
+    }
+
+    /// Returns name and value of each secret variable in the value, as far as they are known. For use only, never for
+    /// printing.
+    pub fn variables(&self) -> &[(String, String)] {
+        &self.variables
     }
 
     /// Returns whether any part of the value is from a variable or an env file.
@@ -47,7 +61,8 @@ impl MaskedString {
 
     /// Applies the same change to both forms.
     pub fn map(&self, change: impl Fn(&str) -> String) -> MaskedString {
-        MaskedString { value: change(&self.value), shown: self.shown.as_deref().map(change) }
+        let (value, shown) = (change(&self.value), self.shown.as_deref().map(change));
+        MaskedString { value, shown, variables: self.variables.clone() }
     }
 }
 

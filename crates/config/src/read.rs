@@ -2,7 +2,6 @@
 
 use super::{
     diagnostic::Diagnostics,
-    json_tree::json_tree,
     node::{Node, Value},
     place::{Placed, PlacedString},
     raw::Field,
@@ -205,10 +204,7 @@ impl Reader<'_> {
     pub(crate) fn json(&mut self, key: &str, field: Option<Field>) -> Option<ServerConfig> {
         let node = field?.node;
         match &node.value {
-            Value::Map(_) => self.fits_json(key, &node).then(|| ServerConfig {
-                value: json_tree(&node, MaskedString::expose),
-                shown: json_tree(&node, MaskedString::shown),
-            }),
+            Value::Map(_) => self.fits_json(key, &node).then(|| ServerConfig::of(&node)),
             _ => {
                 self.report_wrong_type(key, "a mapping", &node);
                 None
@@ -218,10 +214,7 @@ impl Reader<'_> {
 
     /// Reads any JSON value.
     pub(crate) fn any_json(&mut self, key: &str, field: Field) -> Option<ServerConfig> {
-        self.fits_json(key, &field.node).then(|| ServerConfig {
-            value: json_tree(&field.node, MaskedString::expose),
-            shown: json_tree(&field.node, MaskedString::shown),
-        })
+        self.fits_json(key, &field.node).then(|| ServerConfig::of(&field.node))
     }
 
     /// Returns whether JSON can represent the whole tree. Reports every number that it cannot.

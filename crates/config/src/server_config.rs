@@ -1,5 +1,10 @@
 //! Arbitrary settings that are passed on: to a server, or to the provider of a model.
 
+use crate::{
+    json_tree::json_tree,
+    masked_string::MaskedString,
+    node::{Node, Value},
+};
 use std::fmt;
 
 /// Arbitrary settings, as two JSON trees: one to send and one to show.
@@ -7,9 +12,18 @@ use std::fmt;
 pub struct ServerConfig {
     pub(crate) value: serde_json::Value,
     pub(crate) shown: serde_json::Value,
+    secrets: Vec<MaskedString>,
 }
 
 impl ServerConfig {
+    /// Creates settings from a part of a file. JSON must be able to represent it.
+    pub(crate) fn of(node: &Node) -> ServerConfig {
+        let mut secrets = Vec::new();
+        collect_secrets(node, &mut secrets);
+        let (value, shown) = (json_tree(node, MaskedString::expose), json_tree(node, MaskedString::shown));
+        ServerConfig { value, shown, secrets }
+    }
+
     /// Returns the real settings. Use only to pass them on.
     pub fn expose(&self) -> &serde_json::Value {
         &self.value
@@ -21,10 +35,8 @@ impl ServerConfig {
     }
 
     /// Returns the strings that contain the value of a variable or of an env file.
-    pub fn secrets(&self) -> Vec<&str> {
-        let mut secrets = Vec::new();
-        collect_secrets(&self.value, &self.shown, &mut secrets);
-        secrets
+    pub fn secrets(&self) -> &[MaskedString] {
+        &self.secrets
     }
 
     /// Returns the settings in the form that may be shown.
@@ -33,18 +45,12 @@ impl ServerConfig {
     }
 }
 
-/// Collects the strings that differ from their shown form.
-fn collect_secrets<'a>(value: &'a serde_json::Value, shown: &serde_json::Value, secrets: &mut Vec<&'a str>) {
-    use serde_json::Value;
-    match (value, shown) {
-        (Value::String(value), Value::String(shown)) if value != shown => secrets.push(value),
-        (Value::Array(values), Value::Array(shown)) => {
-            values.iter().zip(shown).for_each(|(value, shown)| collect_secrets(value, shown, secrets));
-        }
-        (Value::Object(values), Value::Object(shown)) => {
-            let pairs = values.iter().filter_map(|(key, value)| Some((value, shown.get(key)?)));
-            pairs.for_each(|(value, shown)| collect_secrets(value, shown, secrets));
-        }
+/// Collects the strings that contain the value of a variable or of an env file.
+fn collect_secrets(node: &Node, secrets: &mut Vec<MaskedString>) {
+    match &node.value {
+        Value::Str(text) if text.text.is_secret() => secrets.push(text.text.clone()),
+        Value::Seq(items) => items.iter().for_each(|it| collect_secrets(it, secrets)),
+        Value::Map(pairs) => pairs.iter().for_each(|it| collect_secrets(&it.node, secrets)),
         _ => {}
     }
 }

@@ -99,7 +99,8 @@ impl<'a> Substitution<'a> {
         diagnostics: &mut Diagnostics,
     ) -> Option<Str> {
         let is_variable = matches!(variable(text), (Piece::Variable(_), ""));
-        let (mut value, mut shown, mut secret, mut broken) = (String::new(), String::new(), false, false);
+        let (mut value, mut shown, mut broken) = (String::new(), String::new(), false);
+        let mut secrets = Vec::new();
         let mut searched = at.start;
         for piece in Pieces(text) {
             let found = match piece {
@@ -139,11 +140,16 @@ impl<'a> Substitution<'a> {
                 broken = true;
                 continue;
             };
-            secret |= found.secret;
             shown.push_str(if found.secret { variable.written } else { &found.value });
             value.push_str(&found.value);
+            if found.secret {
+                secrets.push((variable.name.to_owned(), found.value));
+            }
         }
-        let text = if secret { MaskedString::secret(value, shown) } else { MaskedString::plain(value) };
+        let text = match secrets.is_empty() {
+            true => MaskedString::plain(value),
+            false => MaskedString::secret(value, shown).with_variables(secrets),
+        };
         (!broken).then_some(Str { text, is_variable })
     }
 

@@ -7,9 +7,10 @@ mod npm;
 mod pypi;
 
 use std::path::Path;
+use url::Url;
 use wharf_config::{
-    Download, Endpoint, Launch, Launcher, LockedDependencies, LockedPackage, PackageKind, Program, Source,
-    sha256,
+    Download, Endpoint, Launch, Launcher, LockedDependencies, LockedPackage, MaskedString, PackageKind,
+    Program, Source, sha256,
 };
 
 /// Maximum size of a granted program that is hashed, in bytes.
@@ -21,8 +22,10 @@ pub async fn installed_package(source: &Source, process: Option<u32>) -> Option<
     match &source.endpoint {
         Endpoint::Builtin(_) => None,
         Endpoint::Stdio(launch) => Some(launched_package(launch, process).await),
-        Endpoint::Sse(remote) | Endpoint::Http { remote, .. } => Some(remote_package(&remote.url)),
-        Endpoint::WebSocket(url, _) => Some(remote_package(url)),
+        Endpoint::Sse(remote) | Endpoint::Http { remote, .. } => {
+            Some(remote_package(&remote.url, &remote.shown_url))
+        }
+        Endpoint::WebSocket(url, shown) => Some(remote_package(url, shown)),
     }
 }
 
@@ -58,8 +61,13 @@ async fn launched_package(launch: &Launch, process: Option<u32>) -> LockedPackag
     }
 }
 
-/// Returns the address without its query, which may contain secrets.
-fn remote_package(url: &url::Url) -> LockedPackage {
+/// Returns the address without its query, which may contain secrets. A variable stays as the agent file has it, because
+/// its value is a secret.
+fn remote_package(url: &Url, shown: &MaskedString) -> LockedPackage {
+    if shown.is_secret() {
+        let address = shown.shown().split(['?', '#']).next().unwrap_or_default();
+        return LockedPackage::new(PackageKind::Remote, address);
+    }
     let mut url = url.clone();
     url.set_query(None);
     url.set_fragment(None);
@@ -102,6 +110,38 @@ pub(crate) fn has_other_dependencies(locked: &LockedPackage, found: &LockedPacka
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::secret_in_lock;
+    use wharf_config::{Env, LockedServer, load};
+
+    #[test]
+    fn address_of_a_remote_server_is_locked_without_query_and_secrets() {
+        let mut env = Env::bare();
+        env.variables.insert("KEY".to_owned(), "hunter2hunter2".to_owned());
+        for (transport, url, locked) in [
+            ("http", "https://h/mcp?a=b#c", "https://h/mcp"),
+            ("http", "https://h", "https://h/"),
+            ("http", "https://h/${KEY}/mcp?b=${KEY}", "https://h/${KEY}/mcp"),
+            ("sse", "https://h/${KEY}", "https://h/${KEY}"),
+            ("websocket", "wss://h/${KEY}/mcp?key=${KEY}", "wss://h/${KEY}/mcp"),
+            ("http", "https://h/mcp?key=${KEY}", "https://h/mcp"),
+        ] {
+            let text = format!(
+                "tools: [{{name: a, description: b, type: mcp, server: x, transport: {transport}, url: '{url}'}}]"
+            );
+            let (plan, diagnostics) = load(&text, &env);
+            let plan = plan.unwrap_or_else(|| panic!("{}", diagnostics.render(false)));
+            let package = match &plan.sources[0].endpoint {
+                Endpoint::Sse(remote) | Endpoint::Http { remote, .. } => {
+                    remote_package(&remote.url, &remote.shown_url)
+                }
+                Endpoint::WebSocket(url, shown) => remote_package(url, shown),
+                other => panic!("{other:?}"),
+            };
+            assert_eq!((package.spec.as_str(), package.kind), (locked, PackageKind::Remote), "{url}");
+            let server = LockedServer { package: Some(package), ..LockedServer::default() };
+            assert_eq!(secret_in_lock(&plan, &server), None, "{url}");
+        }
+    }
 
     #[test]
     fn dependencies_are_compared_if_both_are_known() {

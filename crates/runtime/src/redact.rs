@@ -1,13 +1,15 @@
 //! Redacts secrets in text from outside: the output of servers and their error messages.
 
-use crate::MaskedString;
+mod plan_secrets;
+
 use aho_corasick::{AhoCorasick, Anchored, automaton::Automaton, nfa::noncontiguous::NFA};
 use base64::{
     Engine,
     prelude::{BASE64_STANDARD_NO_PAD, BASE64_URL_SAFE_NO_PAD},
 };
+pub(crate) use plan_secrets::{PlanSecret, plan_secrets};
 use serde_json::Value;
-use wharf_config::{Endpoint, EnvOrigin, LockedIdentity, LockedServer, Plan, ServerConfig, Source};
+use wharf_config::{LockedIdentity, LockedServer, Plan};
 use wharf_mcp::Raw;
 
 use std::{
@@ -17,10 +19,7 @@ use std::{
 };
 
 /// Minimum length of a redacted value. Shorter ones would match inside ordinary words.
-const MIN_SECRET_BYTES: usize = 6;
-
-/// Schemes of a header before a credential.
-const SCHEMES: [&str; 6] = ["Bearer", "Basic", "Token", "ApiKey", "Digest", "DPoP"];
+pub(crate) const MIN_SECRET_BYTES: usize = 6;
 
 /// Maximum number of secrets kept from earlier plans, because they may still be valid.
 const MAX_FORMER_SECRETS: usize = 1_024;
@@ -51,17 +50,10 @@ impl Redactor {
 
     /// Replaces the current secrets by those of this plan. Keeps the previous ones, which may still be in use.
     pub fn learn(&self, plan: &Plan) {
-        let headers = plan.model.iter().flat_map(|it| it.headers.iter().map(|(_, value)| value));
-        let model = plan.model.iter().filter_map(|it| it.api_key.as_ref()).chain(headers);
-        let secrets: HashSet<String> = model
-            .chain(plan.sources.iter().flat_map(secrets))
-            .flat_map(secret_parts)
-            .chain(plan.sources.iter().flat_map(|it| it.overrides.values()).flat_map(ServerConfig::secrets))
-            .map(str::trim)
-            .filter(|it| it.len() >= MIN_SECRET_BYTES)
-            .flat_map(secret_encodings)
-            .collect();
-        self.0.write().unwrap_or_else(PoisonError::into_inner).replace(secrets);
+        let secrets = plan_secrets(plan);
+        let parts = secrets.iter().flat_map(PlanSecret::parts);
+        let encodings = parts.flat_map(|(_, part)| secret_encodings(part)).collect();
+        self.0.write().unwrap_or_else(PoisonError::into_inner).replace(encodings);
     }
 
     /// Redacts a text.
@@ -216,7 +208,7 @@ pub(crate) fn secret_encodings(secret: &str) -> Vec<String> {
     vec![secret.to_owned(), once, twice, address, spaces, base64, base64_url, hex]
 }
 
-/// Returns the shown form of a secret of the plan that a locked server contains, in any encoding. Searches the texts of the
+/// Returns the shown form, or the place, of a secret of the plan that a locked server contains, in any encoding. Searches the texts of the
 /// definitions, because the file writes some characters in another way.
 pub fn secret_in_lock(plan: &Plan, server: &LockedServer) -> Option<String> {
     let LockedServer { package, identity, tools, prompts, templates } = server;
@@ -228,33 +220,11 @@ pub fn secret_in_lock(plan: &Plan, server: &LockedServer) -> Option<String> {
         texts.push(name.clone());
         collect_texts(&item.definition, &mut texts);
     }
-    let model = plan.model.iter().filter_map(|it| it.api_key.as_ref());
-    let is_locked = |secret: &&MaskedString| {
-        let parts = secret_parts(secret).into_iter().filter(|it| it.len() >= MIN_SECRET_BYTES);
-        let mut encodings = parts.flat_map(secret_encodings);
+    let is_locked = |secret: &PlanSecret<'_>| {
+        let mut encodings = secret.parts().into_iter().flat_map(|(_, part)| secret_encodings(part));
         encodings.any(|encoding| texts.iter().any(|text| text.contains(&encoding)))
     };
-    let mut found = model.chain(plan.sources.iter().flat_map(secrets)).filter(is_locked);
-    found.next().map(|it| if it.is_secret() { it.shown().to_owned() } else { "a header".to_owned() })
-}
-
-/// Returns a secret value, and the part of it that is secret by itself: what a variable contributes to `Bearer ${TOKEN}` or
-/// `--token=${TOKEN}`, and what follows the scheme of a header.
-fn secret_parts(secret: &MaskedString) -> Vec<&str> {
-    let value = secret.expose().trim();
-    let mut parts = vec![value];
-    if let Some((scheme, token)) = value.split_once(' ')
-        && SCHEMES.iter().any(|it| it.eq_ignore_ascii_case(scheme))
-    {
-        parts.push(token.trim());
-    }
-    let shown = secret.shown().trim();
-    if let (true, Some((prefix, _)), Some((_, suffix))) =
-        (secret.is_secret(), shown.split_once("${"), shown.rsplit_once('}'))
-    {
-        parts.extend(value.strip_prefix(prefix).and_then(|it| it.strip_suffix(suffix)).map(str::trim));
-    }
-    parts
+    plan_secrets(plan).iter().find(|it| is_locked(it)).map(|it| it.description().to_owned())
 }
 
 /// Collects all strings of a value: names of members, texts, and numbers as they are written.
@@ -270,64 +240,6 @@ fn collect_texts(value: &Value, texts: &mut Vec<String>) {
             }
         }
         Value::Bool(_) | Value::Null => {}
-    }
-}
-
-/// Returns every secret of the plan with a name for it: the variable that it is from, or the header.
-pub(crate) fn named_secrets(plan: &Plan) -> Vec<(String, String)> {
-    let mut named = Vec::new();
-    for source in &plan.sources {
-        let mut add = |secret: &MaskedString, otherwise: String| {
-            named.push((variable_name(secret).unwrap_or(otherwise), secret.expose().to_owned()));
-        };
-        let name = source.name.shown();
-        match &source.endpoint {
-            Endpoint::Sse(remote) | Endpoint::Http { remote, .. } => {
-                for (header, value) in &remote.headers {
-                    add(value, format!("{name}.header.{header}"));
-                }
-                remote
-                    .auth
-                    .iter()
-                    .flat_map(|it| it.grant.secrets())
-                    .for_each(|it| add(it, format!("{name}.auth")));
-            }
-            _ => secrets(source).into_iter().for_each(|it| add(it, name.to_owned())),
-        }
-        for value in source.overrides.values().flat_map(ServerConfig::secrets) {
-            named.push((format!("{name}.override"), value.to_owned()));
-        }
-    }
-    let model = plan.model.iter().filter_map(|it| it.api_key.as_ref());
-    named.extend(
-        model.map(|it| (variable_name(it).unwrap_or("model.api_key".to_owned()), it.expose().to_owned())),
-    );
-    named
-}
-
-/// Returns the name of the first variable in the shown form of a secret.
-fn variable_name(secret: &MaskedString) -> Option<String> {
-    let (_, rest) = secret.shown().split_once("${").filter(|_| secret.is_secret())?;
-    let name = rest.strip_prefix("env:").unwrap_or(rest);
-    let end = name.find(|c: char| !c.is_ascii_alphanumeric() && c != '_')?;
-    Some(name[..end].to_owned()).filter(|it| !it.is_empty())
-}
-
-fn secrets(source: &Source) -> Vec<&MaskedString> {
-    match &source.endpoint {
-        Endpoint::Builtin(_) => Vec::new(),
-        Endpoint::Stdio(launch) => {
-            let args = launch.args.iter().map(|it| &it.value);
-            let env = launch.env.0.values().filter(|it| {
-                matches!(it.origin, EnvOrigin::Entry | EnvOrigin::EnvFile(_) | EnvOrigin::Inherited)
-            });
-            args.chain(env.map(|it| &it.value)).filter(|it| it.is_secret()).collect()
-        }
-        Endpoint::Sse(remote) | Endpoint::Http { remote, .. } => {
-            let auth = remote.auth.iter().flat_map(|it| it.grant.secrets());
-            remote.headers.iter().map(|(_, value)| value).chain(auth).collect()
-        }
-        Endpoint::WebSocket(_, url) => [url].into_iter().filter(|it| it.is_secret()).collect(),
     }
 }
 

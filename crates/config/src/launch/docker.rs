@@ -221,7 +221,7 @@ impl LaunchContext<'_> {
 fn rewrite_value(flag: &Flag, before: &PlacedString, value: String) -> Vec<Arg> {
     let before = before.value.clone();
     let value = if before.is_secret() {
-        MaskedString::secret(value, before.shown())
+        MaskedString::secret(value, before.shown()).with_variables(before.variables().to_vec())
     } else {
         MaskedString::plain(value)
     };

@@ -1,6 +1,6 @@
 //! Replaces secrets in a recording before it is written, each by a placeholder with a name: `«secret:TOKEN»`.
 
-use crate::redact::{named_secrets, secret_encodings};
+use crate::redact::{MIN_SECRET_BYTES, plan_secrets, secret_encodings};
 use aho_corasick::AhoCorasick;
 use regex::Regex;
 use serde_json::{Map, Value};
@@ -10,9 +10,6 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 use wharf_config::Plan;
-
-/// Minimum length of a replaced value. Shorter ones would match inside ordinary words.
-const MIN_SECRET_BYTES: usize = 6;
 
 /// Characters that separate words.
 const SEPARATORS: &str = "\"'`=,;&?|(){}[]<>\\";
@@ -39,13 +36,14 @@ impl Placeholders {
     pub fn of(plan: &Plan) -> Placeholders {
         let mut patterns: Vec<String> = Vec::new();
         let mut names: Vec<String> = Vec::new();
-        for (name, value) in named_secrets(plan) {
-            // A header is often `Bearer TOKEN`; the token alone is a secret, too, and may have spaces itself.
-            let token = value.split_once(' ').map_or("", |(_, token)| token.trim());
+        for secret in &plan_secrets(plan) {
+            // What follows the first word of a header may be a secret, and so may its last word.
+            let value = secret.value().trim();
+            let rest = value.split_once(' ').map_or("", |(_, rest)| rest.trim());
             let last_word = value.rsplit(' ').next().unwrap_or_default();
-            let secrets = [value.trim(), token, last_word];
-            for secret in secrets.into_iter().filter(|it| it.len() >= MIN_SECRET_BYTES) {
-                for encoding in secret_encodings(secret) {
+            let words = [rest, last_word].into_iter().filter(|it| it.len() >= MIN_SECRET_BYTES);
+            for (name, part) in secret.parts().into_iter().chain(words.map(|it| (secret.name(), it))) {
+                for encoding in secret_encodings(part) {
                     if !patterns.contains(&encoding) {
                         patterns.push(encoding);
                         names.push(format!("«secret:{name}»"));

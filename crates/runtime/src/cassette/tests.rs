@@ -17,25 +17,47 @@ use tempfile::TempDir;
 use wharf_config::{Env, LockedIdentity, LockedItem, LockedServer, Plan, load};
 use wharf_mcp::Raw;
 
+/// Returns every variable of the plan with its value. An address allows only some characters.
+fn variables(secret: &str) -> [(&'static str, String); 11] {
+    let for_address: String = secret.chars().filter(char::is_ascii_alphanumeric).collect();
+    [
+        ("T", format!("{secret}-one")),
+        ("H", format!("{secret}-two")),
+        ("KEY", format!("{secret}-three")),
+        ("ARG", format!("{secret}-four")),
+        ("PAIR", format!("{secret}-five")),
+        ("SECOND", format!("{secret}-six")),
+        ("CONFIG", format!("{secret}-seven")),
+        ("FIXED", format!("{secret}-eight")),
+        ("MODEL", format!("{secret}-nine")),
+        ("URL", format!("{for_address}-http")),
+        ("SOCKET", format!("{for_address}-socket")),
+    ]
+}
+
 /// Returns a plan with a secret in each place where one can be.
 fn plan(secret: &str) -> Plan {
-    let text = "model: {provider: openai, name: m, api_key: '${KEY}'}\ntools:\n  \
-                - {name: a, description: b, type: mcp, server: x, command: npx, env: {K: '${T}'}}\n  \
-                - {name: c, description: d, type: mcp, server: x, transport: http, url: 'https://h/', headers: {A: 'Bearer ${H}'}}\n";
+    let text = "model: {provider: openai, name: m, api_key: '${KEY}', headers: {M: 'a ${MODEL}'}}\ntools:\n  \
+                - {name: a, description: b, type: mcp, server: x, command: npx, args: [pkg, '--token=${ARG}'], \
+                env: {K: '${T}', P: 'a:${PAIR}:${SECOND}'}, config: {k: ['c ${CONFIG}']}, \
+                overrides: {t: {arguments: {o: {fixed: 'x-${FIXED}'}}}}}\n  \
+                - {name: c, description: d, type: mcp, server: x, transport: http, url: 'https://h/${URL}/mcp?a=b', \
+                headers: {A: 'Bearer ${H}'}}\n  \
+                - {name: e, description: f, type: mcp, server: x, transport: websocket, url: 'wss://h/${SOCKET}/mcp'}\n";
     let mut env = Env::bare();
-    for (name, value) in
-        [("T", format!("{secret}-one")), ("H", format!("{secret}-two")), ("KEY", format!("{secret}-three"))]
-    {
-        env.variables.insert(name.to_owned(), value);
-    }
+    env.variables.extend(variables(secret).map(|(name, value)| (name.to_owned(), value)));
     let (plan, diagnostics) = load(text, &env);
     plan.unwrap_or_else(|| panic!("{}", diagnostics.render(false)))
 }
 
+/// Returns every encoding of every secret.
+fn encodings(secret: &str) -> Vec<String> {
+    variables(secret).iter().flat_map(|(_, value)| secret_encodings(value)).collect()
+}
+
 /// Returns texts that contain every encoding of every secret.
 fn leaks(secret: &str) -> Vec<String> {
-    let secrets = ["one", "two", "three"].map(|it| format!("{secret}-{it}"));
-    let encoded = secrets.iter().flat_map(|it| secret_encodings(it)).flat_map(|it| {
+    let encoded = encodings(secret).into_iter().flat_map(|it| {
         let doubled = format!("{it}{it}");
         [it.clone(), format!("before {it}, after"), doubled]
     });
@@ -82,12 +104,12 @@ proptest! {
         let secret = format!("Zq7{tail}");
         let placeholders = Placeholders::of(&plan(&secret));
         let text = record(&secret, RecorderOptions { placeholders, ..RecorderOptions::default() });
-        for number in ["one", "two", "three"] {
-            for encoding in secret_encodings(&format!("{secret}-{number}")) {
-                prop_assert!(!text.contains(&encoding), "{encoding} is in {text}");
-            }
+        for encoding in encodings(&secret) {
+            prop_assert!(!text.contains(&encoding), "{encoding} is in {text}");
         }
-        prop_assert!(text.contains("«secret:T»") && text.contains("«secret:H»") && text.contains("«secret:KEY»"), "{text}");
+        for (name, _) in variables(&secret) {
+            prop_assert!(text.contains(&format!("«secret:{name}»")), "{name} is not named in {text}");
+        }
         Cassette::parse(&text).expect("it can be read");
     }
 
@@ -106,10 +128,8 @@ proptest! {
         results.extend(texts.iter().map(|it| json!({ "content": [block(it)] })));
         for result in results {
             let stored = Document::redacted(&result.clone().into(), &redactor);
-            for number in ["one", "two", "three"] {
-                for encoding in secret_encodings(&format!("{secret}-{number}")) {
-                    prop_assert!(!stored.text.contains(&encoding), "{encoding} of {result} is in {}", stored.text);
-                }
+            for encoding in encodings(&secret) {
+                prop_assert!(!stored.text.contains(&encoding), "{encoding} of {result} is in {}", stored.text);
             }
         }
     }

@@ -22,7 +22,7 @@ use remote::RemoteRequest;
 use report::{Changes, text};
 use serde_json::{Value, json};
 use std::path::Path;
-use wharf_config::{LockFile, LockUse, Severity};
+use wharf_config::{LockFile, LockUse, Plan, Severity};
 use wharf_runtime::lock::DifferenceSeverity;
 
 /// Runs the command.
@@ -87,6 +87,7 @@ async fn compare_and_write(mut app: App, args: LockArgs, path: LockPath) -> Exit
     if let Some(name) = args.names.iter().find(|name| !known.contains(&name.as_str())) {
         return output.fail(&CommandError::usage(&format!("there is no server '{name}'")));
     }
+    let written_plan = app.plan.clone();
     // The lock has the server's own words.
     app.plan.sources.iter_mut().for_each(|it| it.overrides = Default::default());
     let before = match path.read() {
@@ -104,7 +105,7 @@ async fn compare_and_write(mut app: App, args: LockArgs, path: LockPath) -> Exit
     let changes = Changes::between(&before.clone().unwrap_or_default(), &after).only(filter.as_deref());
     let done = match args.check || args.diff.is_some() {
         true => Ok(checked(&changes, current.has_failures(), output)),
-        false => written(&changes, &current, before.as_ref(), after, &args, &path, &app),
+        false => written(&changes, &current, before.as_ref(), after, &args, &path, (&written_plan, output)),
     };
     output.settle(done)
 }
@@ -130,13 +131,12 @@ fn written(
     after: LockFile,
     args: &LockArgs,
     path: &LockPath,
-    app: &App,
+    (plan, output): (&Plan, Output),
 ) -> Result<Exit, CommandError> {
-    let output = app.output;
     if current.has_failures() {
         return Ok(Exit::Unavailable);
     }
-    current.check_secrets(app)?;
+    current.check_secrets(plan)?;
     let chosen = args.accept.as_deref().unwrap_or_default();
     let accepted = match (before, chosen) {
         (Some(before), [_, ..]) => changes.accept(before, &after, chosen)?,

@@ -197,6 +197,16 @@ async fn secret_in_a_definition_is_not_locked() {
     assert!(!workspace.path("wharf.lock").exists());
 }
 
+#[tokio::test]
+async fn secret_of_an_override_is_not_locked() {
+    let workspace = workspace(&[tool("one", "Uses hunter2hunter2.")]).set("TOKEN", "hunter2hunter2");
+    let agent = fs::read_to_string(workspace.path("agent.yaml")).expect("the agent file");
+    let overrides = "    overrides: {one: {arguments: {path: {fixed: 'x-${TOKEN}'}}}}\n";
+    fs::write(workspace.path("agent.yaml"), agent + overrides).expect("a file");
+    workspace.wharf("lock").await.check(1, "L-06: a definition of `files` contains the value of x-${TOKEN}");
+    assert!(!workspace.path("wharf.lock").exists());
+}
+
 /// Real servers: name, launcher, package and arguments.
 const REAL_SERVERS: [(&str, &str, &str, &str); 7] = [
     ("everything", "npx", "@modelcontextprotocol/server-everything", ""),

@@ -7,7 +7,7 @@ use crate::{
     exit::Exit,
 };
 use std::collections::BTreeMap;
-use wharf_config::{LockFile, LockedIdentity, LockedServer, PackageKind};
+use wharf_config::{LockFile, LockedIdentity, LockedServer, PackageKind, Plan};
 use wharf_mcp::session::{Era, List};
 use wharf_runtime::{installed_package, secret_in_lock};
 
@@ -72,6 +72,16 @@ pub(super) async fn locked_server(connected: &ConnectedSource, connections: &Con
     }
 }
 
+/// Refuses to lock a definition that contains the value of a secret of the plan (L-06).
+pub(super) fn check_secrets(plan: &Plan, name: &str, server: &LockedServer) -> Result<(), CommandError> {
+    let Some(secret) = secret_in_lock(plan, server) else { return Ok(()) };
+    let complaint = format!(
+        "L-06: a definition of `{name}` contains the value of {secret}, and wharf.lock is not secret\nhelp: the server has to \
+         keep the value out of its definitions"
+    );
+    Err(CommandError::new("ConfigError", &complaint, Exit::ToolError))
+}
+
 impl CurrentLock {
     /// Returns whether a server could not be read.
     pub(super) fn has_failures(&self) -> bool {
@@ -101,18 +111,9 @@ impl CurrentLock {
         merged
     }
 
-    /// Refuses to lock a definition that contains the value of a secret (L-06).
-    pub(super) fn check_secrets(&self, app: &App) -> Result<(), CommandError> {
-        for (name, server) in &self.servers {
-            if let Some(secret) = secret_in_lock(&app.plan, server) {
-                let complaint = format!(
-                    "L-06: a definition of `{name}` contains the value of {secret}, and wharf.lock is not secret\nhelp: the \
-                     server has to keep the value out of its definitions"
-                );
-                return Err(CommandError::new("ConfigError", &complaint, Exit::ToolError));
-            }
-        }
-        Ok(())
+    /// Refuses to lock definitions that contain the value of a secret of the plan (L-06).
+    pub(super) fn check_secrets(&self, plan: &Plan) -> Result<(), CommandError> {
+        self.servers.iter().try_for_each(|(name, server)| check_secrets(plan, name, server))
     }
 
     /// Describes the packages whose version or content could not be found.
