@@ -2,6 +2,7 @@
 //!
 //! A line holds `{"$file": "sha256-…"}` in place of the base64. A real key `$file` is escaped as `$$file`.
 
+use super::Placeholders;
 use base64::{Engine, prelude::BASE64_STANDARD};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
@@ -34,20 +35,20 @@ impl CassetteFiles {
         CassetteFiles { folder: folder.into() }
     }
 
-    /// Moves large images, audio and blobs of a value into files.
-    pub fn store(&self, value: &mut Value) -> io::Result<()> {
+    /// Replaces the secrets in images, audio and blobs of a value, and moves large ones into files.
+    pub fn store(&self, value: &mut Value, placeholders: &Placeholders) -> io::Result<()> {
         match value {
-            Value::Array(items) => items.iter_mut().try_for_each(|it| self.store(it)),
+            Value::Array(items) => items.iter_mut().try_for_each(|it| self.store(it, placeholders)),
             Value::Object(members) => {
                 escape_keys(members);
                 let is_media = matches!(members.get("type").and_then(Value::as_str), Some("image" | "audio"));
                 for (key, value) in members.iter_mut() {
                     let is_binary = key == "blob" || key == "base64" || key == "data" && is_media;
-                    match value.as_str().filter(|it| is_binary && it.len() > MAX_INLINE_BASE64) {
-                        None => self.store(value)?,
+                    match value.as_str().filter(|_| is_binary) {
+                        None => self.store(value, placeholders)?,
                         Some(base64) => {
-                            if let Some(name) = self.write(base64)? {
-                                *value = json!({ FILE_KEY: name });
+                            if let Some(stored) = self.store_binary(base64, placeholders)? {
+                                *value = stored;
                             }
                         }
                     }
@@ -56,6 +57,18 @@ impl CassetteFiles {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Returns what replaces a binary value. `None` if it stays, because it is small and has no secrets, or because encoding
+    /// its bytes again would not give the same text.
+    fn store_binary(&self, base64: &str, placeholders: &Placeholders) -> io::Result<Option<Value>> {
+        let Ok(bytes) = BASE64_STANDARD.decode(base64) else { return Ok(None) };
+        let masked = placeholders.mask_bytes(&bytes);
+        if base64.len() > MAX_INLINE_BASE64 {
+            let name = self.write(masked.as_deref().unwrap_or(&bytes))?;
+            return Ok(Some(json!({ FILE_KEY: name })));
+        }
+        Ok(masked.map(|it| Value::String(BASE64_STANDARD.encode(it))))
     }
 
     /// Puts the content of the files back into a value. The error names the file.
@@ -76,18 +89,17 @@ impl CassetteFiles {
         }
     }
 
-    /// Writes decoded bytes. Returns `None` if encoding them again would not give the same text.
-    fn write(&self, base64: &str) -> io::Result<Option<String>> {
-        let Ok(bytes) = BASE64_STANDARD.decode(base64) else { return Ok(None) };
-        let name = hash(&bytes);
+    /// Writes decoded bytes, in which secrets have been replaced. Returns their name.
+    fn write(&self, bytes: &[u8]) -> io::Result<String> {
+        let name = hash(bytes);
         let path = self.folder.join(&name);
         if !path.exists() {
             fs::create_dir_all(&self.folder)?;
             let mut file = tempfile::NamedTempFile::new_in(&self.folder)?;
-            io::Write::write_all(&mut file, &bytes)?;
+            io::Write::write_all(&mut file, bytes)?;
             file.persist(path)?;
         }
-        Ok(Some(format!("sha256-{name}")))
+        Ok(format!("sha256-{name}"))
     }
 
     fn read(&self, name: &str) -> Result<String, String> {
@@ -153,7 +165,7 @@ mod tests {
             "odd": { "type": "image", "data": format!("{data}*") },
         });
         let mut stored = original.clone();
-        files.store(&mut stored).expect("it is stored");
+        files.store(&mut stored, &Placeholders::default()).expect("it is stored");
         assert_eq!(stored["content"][0]["data"], stored["content"][1]["data"]);
         assert!(stored["content"][0]["data"]["$file"].is_string(), "{stored}");
         assert_eq!(fs::read_dir(folder.path().join("a.jsonl.d")).expect("the folder").count(), 1);

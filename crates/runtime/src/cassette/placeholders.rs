@@ -127,25 +127,40 @@ impl Placeholders {
         self.mask_keys(masked)
     }
 
-    /// Replaces the secrets of the plan. Overlapping ones become one placeholder, so that no part of a secret remains.
+    /// Replaces all secrets in bytes. `None` if there are none. Bytes that are not text are searched for the secrets of the
+    /// plan only.
+    pub(super) fn mask_bytes(&self, bytes: &[u8]) -> Option<Vec<u8>> {
+        match str::from_utf8(bytes) {
+            Ok(text) => Some(self.mask_text(text)).filter(|it| it != text).map(String::into_bytes),
+            Err(_) => self.mask_secret_bytes(bytes),
+        }
+    }
+
+    /// Replaces the secrets of the plan.
     fn mask_secrets(&self, text: &str) -> String {
-        let Some(finder) = self.finder.as_ref().filter(|it| it.is_match(text)) else {
-            return text.to_owned();
-        };
+        let masked = self.mask_secret_bytes(text.as_bytes());
+        masked.map_or_else(|| text.to_owned(), |it| String::from_utf8_lossy(&it).into_owned())
+    }
+
+    /// Replaces the secrets of the plan. Overlapping ones become one placeholder, so that no part of a secret remains. `None`
+    /// if there are none.
+    fn mask_secret_bytes(&self, text: &[u8]) -> Option<Vec<u8>> {
+        let finder = self.finder.as_ref().filter(|it| it.is_match(text))?;
         let found =
             finder.find_overlapping_iter(text).map(|it| (it.start(), it.end(), it.pattern().as_usize()));
         let mut found: Vec<(usize, usize, usize)> = found.collect();
         found.sort_by_key(|(start, end, _)| (*start, usize::MAX - *end));
-        let (mut masked, mut end) = (String::with_capacity(text.len()), 0);
+        let (mut masked, mut end) = (Vec::with_capacity(text.len()), 0);
         for (start, found_end, pattern) in found {
             if start >= end {
-                masked.push_str(&text[end..start]);
-                masked.push_str(self.names.get(pattern).map_or("«secret»", String::as_str));
+                masked.extend_from_slice(&text[end..start]);
+                masked
+                    .extend_from_slice(self.names.get(pattern).map_or("«secret»", String::as_str).as_bytes());
             }
             end = end.max(found_end);
         }
-        masked.push_str(&text[end..]);
-        masked
+        masked.extend_from_slice(&text[end..]);
+        Some(masked)
     }
 
     /// Replaces words that look like keys.

@@ -222,14 +222,14 @@ impl Recorder {
         self.finish_step(position, kind, request, &[SOURCE_KEY]);
     }
 
-    /// Moves large binary values into files and replaces secrets in the rest.
+    /// Replaces secrets in a value. Large binary values are moved into files after their secrets are replaced.
     fn hide(&self, value: &mut Value) {
         self.store(value);
         self.placeholders.mask(value);
     }
 
     fn store(&self, value: &mut Value) {
-        if let Err(error) = self.files.store(value) {
+        if let Err(error) = self.files.store(value, &self.placeholders) {
             self.state().error.get_or_insert(error.to_string());
         }
     }

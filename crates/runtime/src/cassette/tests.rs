@@ -1,14 +1,15 @@
 //! Tests that recordings hide secrets and answer as recorded.
 
 use super::{
-    Cassette, CassettePlayer, Exhausted, Placeholders, RecordedOutcome, RecordedServer, Recorder,
-    RecorderOptions, StepKind,
+    Cassette, CassetteFiles, CassettePlayer, Exhausted, Placeholders, RecordedOutcome, RecordedServer,
+    Recorder, RecorderOptions, StepKind,
 };
 use crate::{
     Redactor,
     redact::{secret_encodings, secret_in_lock},
     result_handle::Document,
 };
+use base64::{Engine, prelude::BASE64_STANDARD};
 use proptest::prelude::*;
 use regex::Regex;
 use serde_json::{Map, Value, json};
@@ -219,6 +220,42 @@ fn patterns_and_words_like_keys_get_equal_numbers_for_equal_values() {
         "«card:2» («secret-like:1») \"«secret-like:1»\"=«secret-like:2»"
     );
     assert_eq!(placeholders.secret_like(), 2);
+}
+
+#[test]
+fn secrets_in_binary_values_are_replaced_before_they_are_written() {
+    let folder = TempDir::new().expect("a folder");
+    let path = folder.path().join("a.jsonl");
+    let placeholders = Placeholders::of(&plan("hunter2hunter2"));
+    let options = RecorderOptions { placeholders, ..RecorderOptions::default() };
+    let recorder = Recorder::create(&path, options).expect("a recording");
+    let before = |padding: usize, bytes: &[u8]| [b"x".repeat(padding).as_slice(), bytes].concat();
+    let contents = [
+        before(5, b"hunter2hunter2-one."),
+        before(5_000, b"hunter2hunter2-one."),
+        before(5_000, b"hunter2hunter2-one\xff"),
+    ];
+    let blobs = contents.iter().map(|it| json!({ "blob": BASE64_STANDARD.encode(it) }));
+    let result: Raw = json!({ "contents": blobs.collect::<Vec<_>>() }).into();
+    recorder.finish(recorder.start(""), ("a", "tool"), None, &Ok(result), Vec::new());
+    recorder.close().expect("it is written");
+
+    let files = fs::read_dir(folder.path().join("a.jsonl.d")).expect("a folder");
+    for file in files {
+        let bytes = fs::read(file.expect("a file").path()).expect("its content");
+        assert!(!bytes.windows(14).any(|it| it == b"hunter2hunter2"), "{}", String::from_utf8_lossy(&bytes));
+    }
+    let text = fs::read_to_string(&path).expect("the file");
+    let mut cassette = Cassette::parse(&text).expect("it can be read");
+    let RecordedOutcome::Result(mut result) = cassette.calls.remove(0).outcome else { panic!("{text}") };
+    CassetteFiles::of(&path).load(&mut result).expect("the files are there");
+    let masked = [
+        before(5, "«secret:T».".as_bytes()),
+        before(5_000, "«secret:T».".as_bytes()),
+        [before(5_000, "«secret:T»".as_bytes()), vec![0xff]].concat(),
+    ];
+    let masked: Vec<Value> = masked.iter().map(|it| json!({ "blob": BASE64_STANDARD.encode(it) })).collect();
+    assert_eq!(result, json!({ "contents": masked }));
 }
 
 #[test]
