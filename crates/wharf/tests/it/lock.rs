@@ -4,7 +4,12 @@ mod other_definitions;
 
 use crate::servers::workspace::{Workspace, program, tool as cache};
 use serde_json::{Value, json};
-use std::{fs, path::Path, process::Command};
+use std::{
+    fs::{self, Permissions},
+    os::unix::fs::PermissionsExt,
+    path::Path,
+    process::Command,
+};
 use wharf_runtime::lock::locked_item;
 
 /// A server that lists the tools in the file `tools.json` beside the agent file.
@@ -336,6 +341,30 @@ async fn real_packages_are_pinned_and_lock_twice_to_the_same_bytes() {
         .expect("a file");
     let refused = workspace.wharf("call memory:read_graph").await;
     refused.check(66, "the package of `memory` differs from wharf.lock: its dependencies are others");
+}
+
+#[tokio::test]
+async fn secret_in_a_tried_version_is_not_locked() {
+    let workspace = workspace(&[tool("one", "First.")]).set("TOKEN", "hunter2hunter2");
+    let python = program("python3").canonicalize().expect("a path");
+    let (script, old, new) =
+        (workspace.path("server.py"), workspace.path("tools.json"), workspace.path("new.json"));
+    fs::write(&new, json!([tool("one", "Uses hunter2hunter2.")]).to_string()).expect("a file");
+    let npx = workspace.make_folder("bin").join("npx");
+    let [python, script, old, new] = [python, script, old, new].map(|it| it.display().to_string());
+    let choice = format!("case \"$*\" in *changing@2*) list={new} ;; *) list={old} ;; esac");
+    fs::write(&npx, format!("#!/bin/sh\n{choice}\nexec {python} {script} $list\n")).expect("a file");
+    fs::set_permissions(&npx, Permissions::from_mode(0o755)).expect("permissions");
+    let folder = workspace.path("bin");
+    let workspace = workspace.first_on_path([folder]);
+    let agent = "tools:\n  - {name: files, description: d, type: mcp, server: changing, command: npx, env: {T: '${TOKEN}'}}\n";
+    fs::write(workspace.path("agent.yaml"), agent).expect("a file");
+
+    workspace.wharf("lock").await.check(0, "new server");
+    let locked = lock_text(&workspace);
+    let tried = workspace.wharf("lock --try files=2 --promote --accept").await;
+    tried.check(1, "L-06: a definition of `files` contains the value of ${TOKEN}");
+    assert_eq!(lock_text(&workspace), locked);
 }
 
 /// Versions of a real server that the cache `uvx-versions` has.

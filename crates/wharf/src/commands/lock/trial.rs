@@ -6,7 +6,7 @@ mod trial_calls;
 mod trial_report;
 
 use super::{
-    current::{locked_server, read_all},
+    current::{check_secrets, locked_server, read_all},
     lock_path::LockPath,
     report::Changes,
 };
@@ -89,6 +89,7 @@ async fn compare(
     let calls = read_calls(&app, &name, args.cassette.as_deref(), args.calls).await?;
     let (calls, skipped) = choose_calls(calls, &name, locked, &app.options.repeatable, &args.also);
     let current = app.plan.sources.iter().find(|it| it.name.expose() == name).cloned();
+    let written_plan = app.plan.clone();
     let candidate = Source { name: MaskedString::plain(CANDIDATE), ..candidate };
     app.plan.sources = current.into_iter().chain([candidate]).collect();
     for source in &mut app.plan.sources {
@@ -110,6 +111,7 @@ async fn compare(
         && report.changes.worst() < Some(DifferenceSeverity::Risky);
     let promotes = args.promote && (is_same || args.accept.is_some());
     if promotes {
+        check_secrets(&written_plan, &name, &found)?;
         let mut after = before.clone();
         after.servers.insert(name, found);
         path.write_valid(&after)?;
