@@ -94,7 +94,8 @@ impl Environment {
         Ok(())
     }
 
-    /// Returns the environment of a replay, in which missing variables get made-up values. A replay needs no keys.
+    /// Returns the environment of a command that starts nothing, such as a replay. Missing variables get made-up values,
+    /// because such a command needs no keys.
     pub(crate) fn for_replay(&self, is_replay: bool) -> Environment {
         Environment { assumes_variables: is_replay, ..self.clone() }
     }

@@ -193,6 +193,17 @@ async fn offline_check_needs_no_server() {
 }
 
 #[tokio::test]
+async fn offline_check_needs_no_secrets() {
+    let workspace = workspace(&[tool("one", "First.")]);
+    let agent = fs::read_to_string(workspace.path("agent.yaml")).expect("the agent file");
+    workspace.wharf("lock").await.check(0, "new server");
+    let env = "    env: {T: '${TOKEN}'}\n";
+    fs::write(workspace.path("agent.yaml"), agent + env).expect("a file");
+    workspace.wharf("lock --check --offline").await.check(0, "");
+    workspace.wharf("lock --check").await.check(2, "TOKEN");
+}
+
+#[tokio::test]
 async fn secret_in_a_definition_is_not_locked() {
     let workspace = workspace(&[tool("one", "Uses hunter2hunter2.")]).set("TOKEN", "hunter2hunter2");
     let agent = fs::read_to_string(workspace.path("agent.yaml")).expect("the agent file");
