@@ -1,7 +1,8 @@
 //! Decides about calls: the rules, the hints of a tool, and what the model has seen.
 
 use crate::tool_facts::ToolFacts;
-use wharf_config::{ApprovalRules, Decision, FilePosition, Glob, OperatorRules};
+use serde_json::Value;
+use wharf_config::{ApprovalRules, Decision, FilePosition, Glob, OperatorRules, Source};
 use wharf_runtime::catalog::ToolEntry;
 
 const AFTER_UNTRUSTED: &str = "it may write, and the model has seen content of an open-world server";
@@ -56,6 +57,18 @@ impl RunRules {
     /// that decided.
     pub fn explain(&self, tool: &ToolEntry) -> (Decision, String, Option<FilePosition>) {
         let PolicyDecision { decision, why, at } = self.decide(&ToolFacts::of(tool), false);
+        (decision, why, at)
+    }
+
+    /// Returns the same about a tool that a cached list has, with its shown name, its name on the wire and its annotations.
+    pub fn explain_listed(
+        &self,
+        source: &Source,
+        names: (&str, &str),
+        annotations: &Value,
+    ) -> (Decision, String, Option<FilePosition>) {
+        let PolicyDecision { decision, why, at } =
+            self.decide(&ToolFacts::of_listed(source, names, annotations), false);
         (decision, why, at)
     }
 

@@ -2,8 +2,11 @@
 
 use crate::digest::json_digest;
 use serde_json::{Value, json};
-use wharf_config::{DeferLoading, Endpoint};
-use wharf_runtime::{catalog::ToolEntry, result_handle::ResultTool};
+use wharf_config::{DeferLoading, Endpoint, Source};
+use wharf_runtime::{
+    catalog::{ToolEntry, tool_id},
+    result_handle::ResultTool,
+};
 
 /// Facts about one tool that decide about calls.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,22 +40,34 @@ impl ToolFacts {
     }
 
     pub(crate) fn of(entry: &ToolEntry) -> ToolFacts {
-        let hint = |name: &str| {
-            let annotations = entry.tool.as_ref()?.annotations.as_ref()?;
-            annotations.member(name)?.decode::<bool>().ok()
-        };
-        let is_builtin = matches!(entry.config().endpoint, Endpoint::Builtin(_));
+        let annotations = entry.tool.as_ref().and_then(|it| it.annotations.as_ref());
+        let annotations = annotations.map(|it| it.decode_or_default::<Value>()).unwrap_or_default();
+        let names = (entry.name.as_str(), &*entry.wire_name);
         ToolFacts {
-            name: entry.name.clone(),
-            id: entry.id(),
-            source: entry.source.clone(),
+            definition_hash: definition_hash(entry),
+            ..ToolFacts::of_listed(entry.config(), names, &annotations)
+        }
+    }
+
+    /// Returns the facts about a tool of which only the shown name, the name on the wire and the annotations are known.
+    pub(crate) fn of_listed(
+        source: &Source,
+        (name, wire_name): (&str, &str),
+        annotations: &Value,
+    ) -> ToolFacts {
+        let hint = |name: &str| annotations[name].as_bool();
+        let is_builtin = matches!(source.endpoint, Endpoint::Builtin(_));
+        ToolFacts {
+            name: name.to_owned(),
+            id: tool_id(source.name.expose(), wire_name),
+            source: source.name.expose().to_owned(),
             is_read_only: hint("readOnlyHint").unwrap_or(false),
             is_destructive: hint("destructiveHint").unwrap_or(false),
             is_open_world: !is_builtin && hint("openWorldHint").unwrap_or(true),
-            is_trusted: entry.config().trust,
+            is_trusted: source.trust,
             is_builtin,
-            defer_loading: entry.config().defer_loading,
-            definition_hash: definition_hash(entry),
+            defer_loading: source.defer_loading,
+            definition_hash: String::new(),
         }
     }
 

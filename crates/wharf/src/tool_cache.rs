@@ -14,6 +14,9 @@ use wharf_runtime::time_format::rfc3339;
 /// Maximum size of a cached list, in bytes.
 const MAX_CACHE_BYTES: u64 = 256 << 20;
 
+/// Member of a cached tool with what `wharf why` checks. It is not shown.
+pub(crate) const CHECKS_KEY: &str = "checks";
+
 /// Path of the cached list of one agent file.
 #[derive(Clone, Debug)]
 pub(crate) struct ToolCache(PathBuf);

@@ -1,11 +1,7 @@
 //! Layers of `wharf why` that the runtime does not know: roles, approvals, limits, and tools that are not listed.
 
-use wharf_agent::RunRules;
-use wharf_config::{Decision, Role};
-use wharf_runtime::{
-    catalog::ToolEntry,
-    why::{ToolExplanation, ToolLayer},
-};
+use wharf_config::{Decision, FilePosition, Role};
+use wharf_runtime::why::{ToolExplanation, ToolLayer};
 
 /// Returns the layer that says whether a principal may call tools.
 pub(crate) fn role_layer(principal: &str, role: Role) -> ToolLayer {
@@ -22,9 +18,8 @@ pub(crate) fn role_layer(principal: &str, role: Role) -> ToolLayer {
     }
 }
 
-/// Returns the layer that says whether a call of the model needs approval.
-pub(crate) fn ask_layer(rules: &RunRules, tool: &ToolEntry) -> ToolLayer {
-    let (decision, why, at) = rules.explain(tool);
+/// Returns the layer that says whether a call of the model needs approval, from the decision, its reason and its line.
+pub(crate) fn ask_layer((decision, why, at): (Decision, String, Option<FilePosition>)) -> ToolLayer {
     let decided = match decision {
         Decision::Allow => layer("ask", format!("a call needs no approval: {why}")),
         Decision::Ask => {

@@ -72,6 +72,24 @@ pub enum QuarantineCause {
     Override,
 }
 
+impl QuarantineCause {
+    /// Returns the name of the cause.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            QuarantineCause::Schema => "schema",
+            QuarantineCause::Header => "header",
+            QuarantineCause::Duplicate => "duplicate",
+            QuarantineCause::Override => "override",
+        }
+    }
+
+    /// Returns the cause with this name.
+    pub fn parse(name: &str) -> Option<QuarantineCause> {
+        use QuarantineCause::{Duplicate, Header, Override, Schema};
+        [Schema, Header, Duplicate, Override].into_iter().find(|it| it.as_str() == name)
+    }
+}
+
 impl OfferedTool {
     pub(super) fn read(raw: &Raw, overrides: &Overrides) -> OfferedTool {
         let raw = raw.detached();

@@ -234,12 +234,7 @@ fn quarantine(entry: &ToolEntry) -> ToolLayer {
     match quarantined.map(|it| (it.cause, &it.reason)) {
         None | Some((QuarantineCause::Override, _)) => passed("quarantine", "the definition is valid"),
         Some((cause, reason)) => {
-            let code = match cause {
-                QuarantineCause::Duplicate => "duplicate",
-                QuarantineCause::Header => "header",
-                QuarantineCause::Schema | QuarantineCause::Override => "schema",
-            };
-            stopped("quarantine", code, reason, "the server has to fix its definition")
+            stopped("quarantine", cause.as_str(), reason, "the server has to fix its definition")
         }
     }
 }

@@ -14,7 +14,7 @@ use crate::{
     command_error::CommandError,
     exit::Exit,
     output::Output,
-    tool_cache::ToolCache,
+    tool_cache::{CHECKS_KEY, ToolCache},
 };
 pub(super) use cached::cached;
 use serde_json::{Value, json};
@@ -23,7 +23,7 @@ use view::ToolView;
 pub(super) use view::first_line;
 use wharf_config::{Source, closest};
 use wharf_mcp::session::List;
-use wharf_runtime::views;
+use wharf_runtime::{lock::locked_item, views};
 
 pub(super) async fn run(app: App, args: ToolsArgs, tool_cache: Option<ToolCache>) -> Exit {
     let ToolsArgs { name, long, tokens, .. } = args;
@@ -49,7 +49,14 @@ pub(super) async fn run(app: App, args: ToolsArgs, tool_cache: Option<ToolCache>
 
 /// Saves the list for `--cached`.
 fn save_list(tool_cache: &ToolCache, connections: &Connections) {
-    if let Err(error) = tool_cache.store(&tools_json(connections), &sources_json(connections)) {
+    let tools = connections.catalog.tools.iter().map(|it| {
+        let mut tool = views::tool(it);
+        let cause = it.quarantined.as_ref().map(|it| it.cause.as_str());
+        tool[CHECKS_KEY] = json!({ "hash": locked_item(&it.listed).hash, "quarantine": cause });
+        tool
+    });
+    let tools: Vec<Value> = tools.collect();
+    if let Err(error) = tool_cache.store(&tools, &sources_json(connections)) {
         tracing::warn!(target: "wharf", "cannot save the tool list for `--cached`: {error}");
     }
 }

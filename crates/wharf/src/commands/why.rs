@@ -16,6 +16,7 @@ use crate::{
     tool_cache::ToolCache,
     why_layers::{ask_layer, role_layer},
 };
+use cached::{CachedList, explain_cached};
 use rendering::to_text;
 use serde_json::Value;
 use uuid::Uuid;
@@ -67,7 +68,10 @@ async fn explain(
     };
     let role = args.principal.as_deref().map(|it| role_of(app, it)).transpose()?;
     let mut explanation = match args.cached {
-        true => cached::explain(&app.plan, tool_cache, &args.tool, audience)?,
+        true => {
+            let cached_list = CachedList::load(tool_cache)?;
+            explain_cached(&app.plan, &approval_rules(app), &cached_list, &args.tool, audience)
+        }
         false => {
             let sources = &app.plan.sources;
             let connections = app.connect(|it| can_have_tool(it, &args.tool, sources), &[List::Tools]).await;
@@ -89,9 +93,13 @@ fn add_approval(explanation: &mut ToolExplanation, app: &App, catalog: &Catalog,
     let Some(tool) = catalog.tool(&explanation.tool_id).filter(|_| audience == Audience::Agent) else {
         return;
     };
+    explanation.add_layer("switch", ask_layer(approval_rules(app).explain(tool)));
+}
+
+/// Returns the rules of agent.yaml and of wharf.toml.
+fn approval_rules(app: &App) -> RunRules {
     let (configured, operator) = (app.plan.agent.approval.clone(), app.agent_policy.approval.clone());
-    let rules = RunRules { configured, operator, ..RunRules::default() };
-    explanation.add_layer("switch", ask_layer(&rules, tool));
+    RunRules { configured, operator, ..RunRules::default() }
 }
 
 /// Returns the role of a token of wharf.toml.

@@ -64,7 +64,7 @@ fn add_layers(shared: &ApiState, explanation: &mut ToolExplanation, audience: Au
         explanation.add_layer("switch", limit_layer(shared.handle.in_flight(), limit));
     }
     if audience == Audience::Agent {
-        explanation.add_layer("switch", ask_layer(&shared.agent_runs.rules(), tool));
+        explanation.add_layer("switch", ask_layer(shared.agent_runs.rules().explain(tool)));
     }
 }
 

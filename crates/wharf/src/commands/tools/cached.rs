@@ -6,7 +6,13 @@ use super::{
     unknown_name,
     view::ToolView,
 };
-use crate::{cli::ToolsArgs, command_error::CommandError, exit::Exit, output::Output, tool_cache::ToolCache};
+use crate::{
+    cli::ToolsArgs,
+    command_error::CommandError,
+    exit::Exit,
+    output::Output,
+    tool_cache::{CHECKS_KEY, ToolCache},
+};
 use serde_json::{Value, json};
 
 pub(in crate::commands) fn cached(tool_cache: &Option<ToolCache>, args: &ToolsArgs, output: Output) -> Exit {
@@ -24,6 +30,9 @@ pub(in crate::commands) fn cached(tool_cache: &Option<ToolCache>, args: &ToolsAr
 }
 
 fn show(mut list: Value, args: &ToolsArgs, output: Output) -> Result<(), CommandError> {
+    for tool in list["tools"].as_array_mut().into_iter().flatten().filter_map(Value::as_object_mut) {
+        tool.shift_remove(CHECKS_KEY);
+    }
     let name = args.name.as_deref();
     let tool = name.filter(|name| items(&list, "sources").all(|it| it["name"] != *name));
     let found = tool.map(|tool| find(&list, tool)).transpose()?;

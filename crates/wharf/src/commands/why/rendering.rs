@@ -1,5 +1,6 @@
 //! Formats the explanation of a tool: the answer first, then every layer and the latest calls.
 
+use super::cached::NOT_CHECKED;
 use crate::content::printable;
 use serde_json::Value;
 
@@ -24,7 +25,11 @@ pub(super) fn to_text(explanation: &Value) -> String {
         out.push_str(&format!("similar: {}\n", similar.join(", ")));
     }
     for layer in items("layers") {
-        let state = if layer["ok"] == true { "ok  " } else { "FAIL" };
+        let state = match (layer["ok"] == true, layer["code"].as_str()) {
+            (true, Some(NOT_CHECKED)) => "-   ",
+            (true, _) => "ok  ",
+            (false, _) => "FAIL",
+        };
         let at = layer["at"].as_str().map(|at| format!(" ({})", printable(at))).unwrap_or_default();
         out.push_str(&format!("  {state}  {:<12}  {}{at}\n", text(layer, "layer"), text(layer, "detail")));
     }

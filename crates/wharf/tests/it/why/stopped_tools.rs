@@ -81,16 +81,49 @@ async fn each_code_of_the_lock_is_explained() {
     write_program(&path, &[("read", "Reads."), ("same", "Stays.")]);
     workspace.wharf("lock").await.check(0, "new server");
     workspace.wharf("why own:read").await.check(0, "nothing differs from a lock");
+    workspace.wharf("tools").await.check(0, "read");
+    let cached = workspace.wharf("why own:read --cached").await;
+    cached.check(0, "ok    lock          the definition is the locked one");
+    cached.check(0, "-     session       not checked: the server was not started");
 
     write_program(&path, &[("read", "Reads and sends."), ("same", "Stays."), ("new", "Is new.")]);
     let changed = workspace.wharf("why own:read").await;
     changed.check(1, "own:read is stopped by lock/changed: ");
     changed.check(1, "`wharf lock --accept own:read`");
     workspace.wharf("why own:new").await.check(1, "own:new is stopped by lock/new: ");
+    workspace.wharf("tools").await.check(0, "read");
+    let cached = workspace.wharf("why own:read --cached").await;
+    cached.check(1, "own:read is stopped by lock/changed: the definition differs from wharf.lock");
+    cached.check(1, "`wharf lock --accept own:read`");
+    workspace.wharf("why own:new --cached").await.check(1, "own:new is stopped by lock/new: ");
+    let shown = workspace.wharf("tools --cached --json").await;
+    shown.check(0, "\"wire_name\"");
+    assert!(!shown.stdout.contains("checks"), "{}", shown.stdout);
     workspace.wharf("why own:same").await.check(0, "own:same can be called");
 
     let text = fs::read_to_string(&path).expect("the program");
     fs::write(&path, text + "# changed\n").expect("the program");
     workspace.wharf("why own:same").await.check(1, "own:same is stopped by lock/package: ");
     workspace.wharf("call own:same").await.check(66, "MCPToolChangedError");
+}
+
+#[tokio::test]
+async fn cached_explanation_has_the_layers_that_need_no_server() {
+    let workspace = workspace(&["plain", "flaws"], "", "");
+    workspace.wharf("tools").await.check(0, "ok");
+    let why = async |words: &str| workspace.wharf(&format!("why {words} --cached")).await;
+    why("ok").await.check(1, "stopped by name/ambiguous: several servers have a tool of this name");
+    why("flaws:twin").await.check(1, "stopped by quarantine/duplicate: ");
+    why("flaws:head").await.check(1, "stopped by quarantine/header: ");
+    why("flaws:odd2").await.check(1, "stopped by quarantine/schema: ");
+    why("plain:ok").await.check(0, "shown as `plain__ok`, also callable as `plain:ok`");
+    let agent = fs::read_to_string(workspace.path("agent.yaml")).expect("the agent file");
+    let rules = "approval: {deny: ['plain:*']}\n";
+    fs::write(workspace.path("agent.yaml"), format!("{rules}{agent}")).expect("a file");
+    why("plain:ok").await.check(0, "plain:ok can be called");
+    why("plain:ok --for agent").await.check(1, "plain:ok is stopped by ask/denied: ");
+    let hidden = format!("{agent}    overrides: {{ok: {{enabled: false}}}}\n");
+    fs::write(workspace.path("agent.yaml"), hidden).expect("a file");
+    workspace.wharf("tools").await.check(0, "ok");
+    why("flaws:ok").await.check(1, "flaws:ok is stopped by override/hidden: ");
 }
