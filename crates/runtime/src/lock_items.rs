@@ -54,8 +54,10 @@ impl LockState {
         let tools = catalog.tools.iter().filter(|it| it.source == source_name);
         let current: std::collections::BTreeMap<&str, &LockedItem> =
             tools.map(|it| (&*it.wire_name, it.locked())).collect();
-        let names: BTreeSet<&str> =
-            server.tools.keys().map(String::as_str).chain(current.keys().copied()).collect();
+        // The lock has every tool of the server, the catalog only those that agent.yaml does not disable.
+        let is_disabled = |name: &&str| source.overrides.find(name).is_some_and(|it| !it.enabled);
+        let locked = server.tools.keys().map(String::as_str).filter(|it| !is_disabled(it));
+        let names: BTreeSet<&str> = locked.chain(current.keys().copied()).collect();
         let item = |name: &str| {
             let (locked, current) = (server.tools.get(name), current.get(name).copied());
             let is_same = locked.map(|it| &it.hash) == current.map(|it| &it.hash);

@@ -95,3 +95,22 @@ fn changed_tool_is_blocked_until_its_hash_is_accepted() {
     let tools = &lock.servers["todo"].tools;
     assert!(tools.contains_key("list_todos") && json!(tools["delete_todo"].hash) == changed["locked_hash"]);
 }
+
+#[test]
+fn tool_that_an_override_disables_is_not_gone() {
+    let folder = locked_folder();
+    let agent = AGENT.replace("'builtin:todo'", "'builtin:todo', overrides: {'update_*': {enabled: false}}");
+    fs::write(folder.path().join("agent.yaml"), agent).expect("a file");
+    let server = Server::start_in(folder, &[]);
+    assert_eq!(listed(&server), 2);
+    let (_, list) = server.ask("GET", "/api/v1/lock", None);
+    let items = list["items"].as_array().expect("items").iter();
+    let states: Vec<(&Value, &Value)> = items.map(|it| (&it["tool_id"], &it["state"])).collect();
+    let expected = [
+        (&json!("todo:create_todo"), &json!("same")),
+        (&json!("todo:delete_todo"), &json!("changed")),
+        (&json!("todo:list_todos"), &json!("new")),
+        (&json!("todo:search_todos"), &json!("same")),
+    ];
+    assert_eq!(states, expected);
+}
