@@ -11,7 +11,7 @@ use crate::{
     time_format::rfc3339,
 };
 use std::sync::Arc;
-use wharf_config::{EraChoice, Glob, Source};
+use wharf_config::{EraChoice, Glob, LockMode, Source};
 
 /// A tool that is being explained.
 pub(super) struct ToolSubject {
@@ -244,11 +244,10 @@ fn lock(entry: &ToolEntry) -> ToolLayer {
     let is_new = differences.iter().any(|it| it.kind == crate::lock::DifferenceKind::ToolAdded);
     let code = if is_new { "new" } else { "changed" };
     let detail = describe_mismatch(entry.config(), differences);
-    match &entry.blocked {
-        Some(BlockReason::LockMismatch(_)) => {
-            stopped("lock", code, detail, &review_hint(entry.config(), &entry.id()))
-        }
-        _ => ToolLayer { code: Some(code), ..passed("lock", detail) },
+    // A tool that is switched off as well is blocked for that reason, but enabling it would not be enough.
+    match entry.config().lock.mode {
+        LockMode::Enforce => stopped("lock", code, detail, &review_hint(entry.config(), &entry.id())),
+        LockMode::Warn | LockMode::Off => ToolLayer { code: Some(code), ..passed("lock", detail) },
     }
 }
 

@@ -114,3 +114,19 @@ fn tool_that_an_override_disables_is_not_gone() {
     ];
     assert_eq!(states, expected);
 }
+
+#[test]
+fn lock_stops_a_tool_before_an_operator_does() {
+    let server = Server::start_in(locked_folder(), &[]);
+    let off = json!({ "enabled": false, "reason": "too risky" });
+    assert_eq!(server.ask("PATCH", "/api/v1/tools/todo:delete_todo", Some(&off)).0, 200);
+    let (_, why) = server.ask("GET", "/api/v1/tools/todo:delete_todo/why", None);
+    assert_eq!(
+        (&why["stopped_by"]["layer"], &why["stopped_by"]["code"]),
+        (&json!("lock"), &json!("changed")),
+        "{why}"
+    );
+    let layers = why["layers"].as_array().expect("layers").iter();
+    let failed: Vec<&Value> = layers.filter(|it| it["ok"] == false).map(|it| &it["layer"]).collect();
+    assert_eq!(failed, [&json!("lock"), &json!("switch")], "{why}");
+}
