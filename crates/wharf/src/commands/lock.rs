@@ -41,6 +41,10 @@ pub(super) fn run(common: &GlobalOptions, args: LockArgs, environment: &Environm
         return remote::run(server, &RemoteRequest::Download(&path), environment, output);
     }
     if let (Some(server), Some(ids)) = (&args.server, &args.accept) {
+        if ids.is_empty() {
+            let complaint = "`--accept` with `--server` needs the tools to accept\nhelp: `--accept SERVER:TOOL --server URL`";
+            return output.settle(Err(CommandError::usage(complaint)));
+        }
         return remote::run(server, &RemoteRequest::Accept(ids), environment, output);
     }
     let lock = if args.upgrade { LockUse::Ignore } else { LockUse::PinOnly };

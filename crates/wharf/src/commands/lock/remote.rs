@@ -1,9 +1,13 @@
 //! `wharf lock --accept … --server` and `--from-server`: the lock of a running gateway.
 
-use super::{super::gateway_client::GatewayClient, lock_path::LockPath};
+use super::{
+    super::gateway_client::{GatewayClient, response_error},
+    lock_path::LockPath,
+};
 use crate::{
     command_error::CommandError, environment::Environment, exit::Exit, output::Output, signals::interrupted,
 };
+use reqwest::StatusCode;
 use serde_json::{Value, json};
 use tokio::runtime;
 use wharf_config::LockFile;
@@ -78,13 +82,25 @@ async fn accept(gateway: &GatewayClient, ids: &[String], output: Output) -> Resu
             return Err(CommandError::new("MCPToolNotFoundError", &complaint, Exit::NotFound));
         };
         let body = json!({ "tool_id": id, "hash": item["hash"] }).to_string();
-        let answer = gateway.request("POST", "/api/v1/lock/accepted", Some(body)).await;
-        // It changed again after the list was read.
-        accepted.push(answer.map_err(|it| CommandError::new("MCPError", &it.message, Exit::ToolError))?);
+        accepted.push(post_accepted(gateway, body).await?);
     }
     match output.json {
         true => output.json(&json!({ "accepted": accepted })),
         false => output.data(&ids.iter().map(|it| format!("{it} is accepted\n")).collect::<String>()),
     }
     Ok(())
+}
+
+/// Accepts one definition. The exit code is 1 only if the tool changed again after the list was read.
+async fn post_accepted(gateway: &GatewayClient, body: String) -> Result<Value, CommandError> {
+    let sent = gateway.send("POST", "/api/v1/lock/accepted", "*/*", Some(body)).await;
+    let (status, text) =
+        sent.map_err(|it| CommandError::new("MCPError", &it.error.message, it.error.exit))?;
+    let answer: Value = serde_json::from_slice(&text).unwrap_or_default();
+    if status.is_success() {
+        return Ok(answer);
+    }
+    let error = response_error(status, &answer);
+    let exit = if status == StatusCode::CONFLICT { Exit::ToolError } else { error.exit };
+    Err(CommandError::new("MCPError", &error.message, exit))
 }

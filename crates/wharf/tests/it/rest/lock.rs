@@ -3,7 +3,12 @@
 use super::disabled_tools::mcp;
 use crate::serve::server::{Server, wharf};
 use serde_json::{Value, json};
-use std::fs;
+use std::{
+    fs,
+    io::{Read, Write},
+    net::TcpListener,
+    thread,
+};
 use tempfile::TempDir;
 use wharf_config::{LockFile, LockedItem};
 
@@ -129,4 +134,58 @@ fn lock_stops_a_tool_before_an_operator_does() {
     let layers = why["layers"].as_array().expect("layers").iter();
     let failed: Vec<&Value> = layers.filter(|it| it["ok"] == false).map(|it| &it["layer"]).collect();
     assert_eq!(failed, [&json!("lock"), &json!("switch")], "{why}");
+}
+
+#[test]
+fn refused_acceptance_is_not_a_change() {
+    let folder = locked_folder();
+    let settings = folder.path().join("wharf.toml").display().to_string();
+    fs::write(&settings, "[tokens.reader]\nrole = \"viewer\"\nvalue = \"${READER}\"\n").expect("a file");
+    let server =
+        Server::start_with(folder, &["--settings", &settings], &[("READER", "reader-reader-reader")]);
+    let address = format!("http://{}", server.address);
+    let accept = |ids: &[&str]| {
+        let mut command = wharf(&server.folder);
+        command.env("WHARF_TOKEN", "reader-reader-reader").args(["lock", "--server", &address, "--accept"]);
+        let output = command.args(ids).output().expect("wharf runs");
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let (code, said) = accept(&["todo:list_todos"]);
+    assert_eq!(code, Some(2), "{said}");
+    assert!(said.contains("role"), "{said}");
+    let (code, said) = accept(&[]);
+    assert_eq!(code, Some(2), "{said}");
+    assert!(said.contains("`--accept` with `--server` needs the tools to accept"), "{said}");
+}
+
+/// Answers one request after the other as a gateway would, each on a connection of its own. Returns its address.
+fn answer_in_turn(answers: Vec<(&'static str, Value)>) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = format!("http://{}", listener.local_addr().expect("an address"));
+    thread::spawn(move || {
+        for (status, body) in answers {
+            let (mut stream, _) = listener.accept().expect("a request");
+            let mut request = [0; 8192];
+            assert!(stream.read(&mut request).expect("a request") > 0);
+            let body = body.to_string();
+            let head =
+                format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", body.len());
+            stream.write_all((head + &body).as_bytes()).expect("an answer");
+        }
+    });
+    address
+}
+
+#[test]
+fn tool_that_changed_again_ends_with_exit_code_1() {
+    let folder = TempDir::new().expect("a folder");
+    let items = json!({ "items": [{ "tool_id": "a:b", "state": "changed", "hash": "sha256-1" }] });
+    for (status, expected) in [("409 Conflict", 1), ("503 Service Unavailable", 75)] {
+        let address =
+            answer_in_turn(vec![("200 OK", items.clone()), (status, json!({ "detail": "not accepted" }))]);
+        let mut command = wharf(&folder);
+        let output = command.args(["lock", "--server", &address, "--accept", "a:b"]).output();
+        let output = output.expect("wharf runs");
+        assert_eq!(output.status.code(), Some(expected), "{status}: {output:?}");
+    }
 }
