@@ -4,8 +4,10 @@ use crate::{
     catalog::Catalog,
     lock::{Difference, LockState, LockedKey, LockedKind, compare_tools, locked_item},
 };
-use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 use wharf_config::{LockBasis, LockFile, LockedItem, LockedServer, Source};
 use wharf_mcp::Raw;
 
@@ -34,12 +36,25 @@ impl Catalog {
         let templates = self.templates.iter().filter(|it| it.source == source);
         let item = |name: &str, raw: &Raw| (name.to_owned(), locked_item(raw));
         LockedServer {
-            tools: tools.map(|it| item(&it.wire_name, &it.listed)).collect(),
-            prompts: prompts.map(|it| item(&it.prompt.name, &it.prompt.raw)).collect(),
-            templates: templates.map(|it| item(&it.item.uri_template, &it.item.raw)).collect(),
+            tools: collect_items(tools.map(|it| item(&it.wire_name, &it.listed))),
+            prompts: collect_items(prompts.map(|it| item(&it.prompt.name, &it.prompt.raw))),
+            templates: collect_items(templates.map(|it| item(&it.item.uri_template, &it.item.raw))),
             ..LockedServer::default()
         }
     }
+}
+
+/// Collects items by name. Of several with one name, the one with the smallest hash stays, so that the order of a list does
+/// not matter.
+fn collect_items(items: impl Iterator<Item = (String, LockedItem)>) -> BTreeMap<String, LockedItem> {
+    let mut collected: BTreeMap<String, LockedItem> = BTreeMap::new();
+    for (name, item) in items {
+        match collected.get(&name) {
+            Some(known) if known.hash <= item.hash => {}
+            _ => _ = collected.insert(name, item),
+        }
+    }
+    collected
 }
 
 impl LockState {
@@ -52,14 +67,13 @@ impl LockState {
         let Some(server) = self.server(source) else { return Vec::new() };
         let source_name = source.name.expose();
         let tools = catalog.tools.iter().filter(|it| it.source == source_name);
-        let current: std::collections::BTreeMap<&str, &LockedItem> =
-            tools.map(|it| (&*it.wire_name, it.locked())).collect();
+        let current = collect_items(tools.map(|it| (it.wire_name.to_string(), it.locked().clone())));
         // The lock has every tool of the server, the catalog only those that agent.yaml does not disable.
         let is_disabled = |name: &&str| source.overrides.find(name).is_some_and(|it| !it.enabled);
         let locked = server.tools.keys().map(String::as_str).filter(|it| !is_disabled(it));
-        let names: BTreeSet<&str> = locked.chain(current.keys().copied()).collect();
+        let names: BTreeSet<&str> = locked.chain(current.keys().map(String::as_str)).collect();
         let item = |name: &str| {
-            let (locked, current) = (server.tools.get(name), current.get(name).copied());
+            let (locked, current) = (server.tools.get(name), current.get(name));
             let is_same = locked.map(|it| &it.hash) == current.map(|it| &it.hash);
             let is_accepted =
                 current.is_some_and(|it| self.is_accepted(source, LockedKind::Tool, name, &it.hash));

@@ -173,6 +173,18 @@ async fn lock_mode_decides_what_happens() {
 }
 
 #[tokio::test]
+async fn order_of_tools_with_one_name_does_not_change_the_lock() {
+    let workspace = workspace(&[tool("one", "First."), tool("one", "Second."), tool("one", "Third.")]);
+    workspace.wharf("lock").await.check(0, "new server");
+    let first = lock_text(&workspace);
+    // The server shuffles its list each time.
+    for _ in 0..6 {
+        workspace.wharf("lock --accept").await.check(0, "");
+        assert_eq!(lock_text(&workspace), first);
+    }
+}
+
+#[tokio::test]
 async fn offline_check_needs_no_server() {
     let workspace = workspace(&[tool("one", "First.")]);
     workspace.wharf("lock --check --offline").await.check(2, "there is no wharf.lock");
