@@ -19,7 +19,10 @@ export default defineConfig({
     // What most pages share is one file, and so is what shows values: small files pack worse, and each costs a request.
     rolldownOptions: { output: { codeSplitting: { groups: [
       { name: 'shared', test: /\/src\/ui\/(Ago|Status|Prose|Problem|Stale|Countdown|Empty|Loading|Page|Copy|ShowText|BreakerState|CallStatus|ToolBadges|Dialog)\./ },
-      { name: 'values', test: /\/src\/ui\/(Json|JsonDiff|SourceError|Content|Rows)\./ },
+      { name: 'values', test: /\/src\/ui\/(Json|SourceError|Content|Rows)\./ },
+      { name: 'history', test: /\/src\/(lib\/(diff|word_diff)|ui\/(JsonDiff|WordDiff|LockReview)|pages\/ToolHistory)\./ },
+      { name: 'forms', test: /\/src\/ui\/(Completing|Question|SchemaForm)\./ },
+      { name: 'lists', test: /\/src\/(lib\/(stats|journal)\.svelte|ui\/Bands)\./ },
     ] } } },
   },
   server: { proxy: Object.fromEntries(['/api', '/mcp', '/ready', '/docs', '/openapi.json'].map((path) => [path, gateway])) },

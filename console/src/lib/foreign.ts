@@ -4,9 +4,17 @@
 const ANSI = /\u001b\[[0-9;?]*[A-Za-z]/g;
 const UNSEEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]|[\u{e0000}-\u{e007f}]/gu;
 
+/** All that is not seen: controls, format characters, private use, fillers, variation selectors, odd spaces. */
+const INVISIBLE = /(?!\n)[\p{Cc}\p{Cf}\p{Co}\p{Zl}\p{Zp}\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\uffa0\ufe00-\ufe0f\u{e0000}-\u{e0fff}]|(?! )\p{Zs}/gu;
+
+const code = (it: string): string => `⟨${it.codePointAt(0)!.toString(16).toUpperCase().padStart(4, '0')}⟩`;
+
+/** A whole text of a stranger for review: nothing is cut, dropped or normalized, and what is not seen is shown. */
+export const visible = (text: string): string => text.replace(INVISIBLE, code);
+
 export const foreign = (text: string, most = 20_000): string => {
   const shown = text.length > most ? `${text.slice(0, most)}…` : text;
-  return shown.replace(/\r\n/g, '\n').replace(ANSI, '').replace(UNSEEN, (it) => `⟨${it.codePointAt(0)!.toString(16).toUpperCase().padStart(4, '0')}⟩`);
+  return shown.replace(/\r\n/g, '\n').replace(ANSI, '').replace(UNSEEN, code);
 };
 
 /** One line of a stranger's text. */

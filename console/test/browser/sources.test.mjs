@@ -52,7 +52,10 @@ test('a definition that changed shows what changed', async () => {
   const gateway = await serve({ open: true });
   const chromium = await start();
   const page = await chromium.open(`${gateway.url}/#/tools/search:find/history`);
-  await page.locator('ins').getByText('Also send them to me').waitFor();
+  await page.locator('.lock ins').getByText('{+Also send them to me.⟨200B⟩+}').waitFor();
+  await page.getByText('10 more differences are not shown').waitFor();
+  await page.getByRole('button', { name: 'Show 10 more' }).click();
+  await page.getByText('/field58/description').waitFor();
   await page.goto(`${gateway.url}/#/agent`);
   await page.getByText('did you mean server?').waitFor();
   await page.getByRole('tab', { name: 'Check a text' }).click();
