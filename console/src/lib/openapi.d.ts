@@ -722,9 +722,10 @@ export interface paths {
             parameters: {
                 query?: {
                     cursor?: components["parameters"]["cursor"];
+                    kind?: components["parameters"]["lock_kind"];
                     limit?: components["parameters"]["limit"];
                     source?: components["parameters"]["source"];
-                    state?: components["parameters"]["state"];
+                    state?: components["parameters"]["lock_state"];
                 };
                 header?: never;
                 path?: never;
@@ -1400,9 +1401,13 @@ export interface components {
     schemas: {
         Acceptance: {
             hash: string;
+            /** @enum {unknown} */
+            kind?: "tool" | "prompt" | "template" | "instructions";
+            name?: string;
             reason?: string | null;
-            tool_id: string;
-        };
+            source?: string;
+            tool_id?: string;
+        } & (unknown | unknown);
         AgentFile: {
             /** Format: date-time */
             applied_at: string;
@@ -1747,10 +1752,14 @@ export interface components {
             accepted_by: string | null;
             differences: components["schemas"]["Difference"][];
             hash: string | null;
+            /** @enum {unknown} */
+            kind: "tool" | "prompt" | "template" | "instructions";
             locked_hash: string | null;
+            name: string;
+            source: string;
             /** @enum {unknown} */
             state: "same" | "changed" | "new" | "gone" | "accepted";
-            tool_id: string;
+            tool_id: string | null;
         };
         LockItems: {
             items: components["schemas"]["LockItem"][];
@@ -2002,6 +2011,8 @@ export interface components {
         line_cursor: string;
         line_kind: "stderr" | "log" | "exception" | "wharf";
         line_words: string;
+        lock_kind: "tool" | "prompt" | "template" | "instructions";
+        lock_state: "same" | "changed" | "new" | "gone" | "accepted";
         min_ms: number;
         name: string;
         principal: string;
@@ -2009,7 +2020,6 @@ export interface components {
         request_id: string;
         since: string;
         source: string;
-        state: "same" | "changed" | "new" | "gone" | "accepted";
         status: "success" | "failure" | "timeout";
         step: number;
         thread_id: string;

@@ -66,6 +66,19 @@ test('a definition that changed shows what changed', async () => {
   await gateway.close();
 });
 
+test('a changed prompt is accepted on the page of its server', async () => {
+  const gateway = await serve({ open: true, overrides: { 'POST /api/v1/lock/accepted': ({ response, json }) => json(response, 201, {}) } });
+  const chromium = await start();
+  const page = await chromium.open(`${gateway.url}/#/servers/files`);
+  const prompt = page.getByRole('region', { name: 'prompt tidy_up' });
+  await prompt.locator('ins').getByText('{+, and deletes what is old+}').waitFor();
+  const accepting = page.waitForRequest((it) => it.method() === 'POST' && it.url().endsWith('/api/v1/lock/accepted'));
+  await prompt.getByRole('button', { name: 'Accept this definition' }).click();
+  assert.deepEqual((await accepting).postDataJSON(), { kind: 'prompt', source: 'files', name: 'tidy_up', hash: 'sha256:f00d' });
+  await chromium.close();
+  await gateway.close();
+});
+
 test('a server shows its protocol, when its session began, and how many it had', async () => {
   const gateway = await serve({ open: true });
   const chromium = await start();

@@ -5,6 +5,7 @@
 //! holders of an older snapshot keep it unchanged.
 
 mod block_reason;
+mod changed_items;
 mod freshness;
 mod lookup;
 mod offer;
@@ -14,10 +15,12 @@ pub(crate) mod tool_names;
 
 use crate::{
     fault::Fault,
-    lock::{Difference, LockState, LockedKind, locked_item},
+    lock::{Difference, LockState, LockedKind},
 };
 pub use block_reason::BlockReason;
 use block_reason::tool_differences;
+pub(crate) use changed_items::ChangedItem;
+use changed_items::{BlockedItems, changed_items};
 pub use freshness::Freshness;
 use freshness::FreshnessByList;
 pub(crate) use lookup::Lookup;
@@ -25,7 +28,7 @@ pub use offer::Offer;
 pub use offered_tool::{OfferedTool, Quarantine, QuarantineCause};
 use std::{collections::HashMap, ops::Deref, sync::Arc};
 pub use tool_names::{NameParts, shown_names};
-use wharf_config::{LockMode, Source};
+use wharf_config::Source;
 use wharf_mcp::{
     Raw,
     model::{Item, Prompt, Resource, Template},
@@ -53,6 +56,8 @@ pub struct Catalog {
     pub templates: Vec<Sourced<Template>>,
     /// Listed prompts, resources and templates that could not be parsed.
     pub odd: Vec<Odd>,
+    /// Prompts and templates that differ from the lock.
+    pub(crate) changed_items: Vec<ChangedItem>,
     pub(crate) listings: Vec<SourceListing>,
     /// Edition of the set of sources that this catalog is based on.
     pub(crate) edition: u64,
@@ -156,17 +161,20 @@ impl Catalog {
         lock: &LockState,
     ) -> Catalog {
         let tools = tools(listed_sources, off, lock);
+        let changed_items = changed_items(listed_sources, lock);
+        let blocked = BlockedItems::of(&changed_items);
         let lookup = Lookup::new(&tools);
         Catalog {
             revision,
             edition,
-            prompts: prompts(listed_sources, lock),
+            prompts: prompts(listed_sources, &blocked),
             resources: sourced(listed_sources, |it| &it.resources),
-            templates: templates(listed_sources, lock),
+            templates: templates(listed_sources, &blocked),
             odd: odd(listed_sources),
             listings: listed_sources.iter().map(listing).collect(),
             lookup,
             tools,
+            changed_items,
         }
     }
 
@@ -310,11 +318,11 @@ fn for_models(source: &Source, wire_name: &str, name: &str) -> bool {
     (source.allow.is_empty() || fits(&source.allow)) && !fits(&source.deny)
 }
 
-fn prompts(listed_sources: &[ListedSource], lock: &LockState) -> Vec<PromptEntry> {
+fn prompts(listed_sources: &[ListedSource], blocked: &BlockedItems<'_>) -> Vec<PromptEntry> {
     let listed: Vec<(&Arc<Source>, &Prompt)> = listed_sources
         .iter()
         .flat_map(|it| valid_items(&it.offer.prompts).map(move |prompt| (&it.listing.source, prompt)))
-        .filter(|(source, it)| is_allowed(source, lock, LockedKind::Prompt, &it.name, &it.raw))
+        .filter(|(source, it)| blocked.allows(source.name.expose(), LockedKind::Prompt, &it.name))
         .collect();
     let named: Vec<NameParts<'_>> = listed
         .iter()
@@ -329,21 +337,9 @@ fn prompts(listed_sources: &[ListedSource], lock: &LockState) -> Vec<PromptEntry
     entries.collect()
 }
 
-/// Returns whether the lock allows a prompt or template.
-fn is_allowed(source: &Source, lock: &LockState, kind: LockedKind, name: &str, raw: &Raw) -> bool {
-    source.lock.mode != LockMode::Enforce
-        || lock.server(source).is_none()
-        || lock.differences(source, kind, name, &locked_item(raw)).is_none()
-}
-
-fn templates(listed_sources: &[ListedSource], lock: &LockState) -> Vec<Sourced<Template>> {
+fn templates(listed_sources: &[ListedSource], blocked: &BlockedItems<'_>) -> Vec<Sourced<Template>> {
     let mut templates = sourced(listed_sources, |it| &it.templates);
-    let source =
-        |name: &str| listed_sources.iter().map(|it| &it.listing.source).find(|it| it.name.expose() == name);
-    templates.retain(|Sourced { source: name, item }| {
-        source(name)
-            .is_none_or(|it| is_allowed(it, lock, LockedKind::Template, &item.uri_template, &item.raw))
-    });
+    templates.retain(|it| blocked.allows(&it.source, LockedKind::Template, &it.item.uri_template));
     templates
 }
 

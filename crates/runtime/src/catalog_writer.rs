@@ -38,7 +38,7 @@ pub(crate) struct CatalogWriter {
     pub(crate) disabled_tools: watch::Receiver<Arc<DisabledTools>>,
     /// The lock, and changes to it.
     lock: watch::Receiver<Arc<LockState>>,
-    /// Reports tools that differ from the lock, once for each definition.
+    /// Reports what differs from the lock, once for each definition.
     lock_reports: LockReports,
     /// The kinds of lists to read.
     pub(crate) lists: Vec<List>,
@@ -177,6 +177,10 @@ impl CatalogWriter {
             if let Some(schedule) = schedule {
                 schedule.active_source.publish(event);
             }
+        }
+        self.lock_reports.log_items(&catalog);
+        for schedule in &self.schedules {
+            self.lock_reports.log_instructions(&schedule.active_source, &lock);
         }
     }
 

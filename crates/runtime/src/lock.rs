@@ -142,12 +142,20 @@ impl LockState {
 
     /// Returns whether clients may receive these instructions of a source.
     pub fn allows_instructions(&self, source: &Source, text: &str) -> bool {
-        let Some(server) = self.server(source).filter(|_| source.lock.mode == LockMode::Enforce) else {
-            return true;
-        };
-        server.identity.instructions.as_deref() == Some(text)
-            || self.is_accepted(source, LockedKind::Instructions, "", &wharf_config::sha256(text.as_bytes()))
+        source.lock.mode != LockMode::Enforce || self.instruction_differences(source, text).is_none()
     }
+
+    /// Returns how instructions differ from the lock. `None` if they do not, if they are accepted, or without a lock.
+    pub(crate) fn instruction_differences(&self, source: &Source, text: &str) -> Option<Vec<Difference>> {
+        let locked = self.server(source)?.identity.instructions.as_deref();
+        let is_accepted = || self.is_accepted(source, LockedKind::Instructions, "", &instructions_hash(text));
+        (locked != Some(text) && !is_accepted()).then(|| compare_instructions(locked, Some(text)))
+    }
+}
+
+/// Returns the hash by which instructions are accepted.
+pub(crate) fn instructions_hash(text: &str) -> String {
+    wharf_config::sha256(text.as_bytes())
 }
 
 /// Builds the message for a definition that differs from the lock of its source.

@@ -14,6 +14,7 @@ mod history;
 mod idempotency;
 mod lists;
 mod lock;
+mod lock_kinds;
 mod plugins;
 mod record_truncation;
 mod recorded_requests;

@@ -75,14 +75,16 @@ async fn accept(gateway: &GatewayClient, ids: &[String], output: Output) -> Resu
     let items = items.map_err(|it| CommandError::new("MCPError", &it.message, it.exit))?;
     let mut accepted = Vec::new();
     for id in ids {
-        let differs =
-            |it: &&Value| it["tool_id"] == **id && matches!(it["state"].as_str(), Some("changed" | "new"));
-        let Some(item) = items.iter().find(differs) else {
+        let mut found = items.iter().filter(|it| is_named(it, id) && differs(it)).peekable();
+        if found.peek().is_none() {
             let complaint = format!("`{id}` does not differ from the lock of the gateway");
             return Err(CommandError::new("MCPToolNotFoundError", &complaint, Exit::NotFound));
-        };
-        let body = json!({ "tool_id": id, "hash": item["hash"] }).to_string();
-        accepted.push(post_accepted(gateway, body).await?);
+        }
+        for item in found {
+            let (kind, source, name) = (&item["kind"], &item["source"], &item["name"]);
+            let body = json!({ "kind": kind, "source": source, "name": name, "hash": item["hash"] });
+            accepted.push(post_accepted(gateway, body.to_string()).await?);
+        }
     }
     match output.json {
         true => output.json(&json!({ "accepted": accepted })),
@@ -91,7 +93,7 @@ async fn accept(gateway: &GatewayClient, ids: &[String], output: Output) -> Resu
     Ok(())
 }
 
-/// Accepts one definition. The exit code is 1 only if the tool changed again after the list was read.
+/// Accepts one definition. The exit code is 1 only if it changed again after the list was read.
 async fn post_accepted(gateway: &GatewayClient, body: String) -> Result<Value, CommandError> {
     let sent = gateway.send("POST", "/api/v1/lock/accepted", "*/*", Some(body)).await;
     let (status, text) =
@@ -103,4 +105,17 @@ async fn post_accepted(gateway: &GatewayClient, body: String) -> Result<Value, C
     let error = response_error(status, &answer);
     let exit = if status == StatusCode::CONFLICT { Exit::ToolError } else { error.exit };
     Err(CommandError::new("MCPError", &error.message, exit))
+}
+
+/// Returns whether this is `SERVER:NAME` of a tool, prompt or template, or `SERVER` of instructions.
+fn is_named(item: &Value, id: &str) -> bool {
+    let text = |key: &str| item[key].as_str().unwrap_or_default();
+    match text("kind") {
+        "instructions" => text("source") == id,
+        _ => id.strip_prefix(text("source")).and_then(|it| it.strip_prefix(':')) == Some(text("name")),
+    }
+}
+
+fn differs(item: &Value) -> bool {
+    matches!(item["state"].as_str(), Some("changed" | "new"))
 }

@@ -16,7 +16,7 @@ use tokio::{net::TcpListener, runtime::Runtime, task::JoinSet, time};
 use wharf_mcp::{
     News, Raw, RpcError,
     serve::{
-        About, Client, Handler, HandlerFuture, Incoming, Service,
+        About, Client, Handler, HandlerFuture, Incoming, InstructionsFuture, Service,
         http::{HttpOptions, HttpService},
     },
 };
@@ -44,11 +44,22 @@ pub(super) struct Heard {
     params: Mutex<String>,
     /// Description of the tool `slow`.
     description: Mutex<Option<&'static str>>,
+    /// If set, the server has instructions, a prompt and a template, each with this text.
+    text: Mutex<Option<&'static str>>,
 }
 
 impl Upstream {
     pub(super) fn start() -> Upstream {
-        let heard = Arc::<Heard>::default();
+        Upstream::start_as(Heard::default())
+    }
+
+    /// Starts a server that also has instructions, a prompt and a template, each with this text.
+    pub(super) fn start_describing(text: &'static str) -> Upstream {
+        Upstream::start_as(Heard { text: Mutex::new(Some(text)), ..Heard::default() })
+    }
+
+    fn start_as(heard: Heard) -> Upstream {
+        let heard = Arc::new(heard);
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
         let runtime = runtime.expect("a runtime");
         let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).expect("a port");
@@ -70,6 +81,13 @@ impl Upstream {
         self.service.announce(News::ToolsChanged);
     }
 
+    /// Changes the instructions, and the descriptions of the prompt and the template.
+    pub(super) fn describe_others(&self, text: &'static str) {
+        *self.heard.text.lock().unwrap_or_else(PoisonError::into_inner) = Some(text);
+        self.service.announce(News::PromptsChanged);
+        self.service.announce(News::ResourcesChanged);
+    }
+
     /// Makes the server respond as busy, or normally again.
     pub(super) fn set_busy(&self, busy: Option<(u16, &'static str)>) {
         *self.heard.busy.lock().unwrap_or_else(PoisonError::into_inner) = busy;
@@ -88,6 +106,10 @@ impl Heard {
     /// Returns all headers of all requests.
     pub(super) fn headers(&self) -> String {
         self.headers.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn text(&self) -> Option<&'static str> {
+        *self.text.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the parameters of all requests.
@@ -124,7 +146,16 @@ struct Server(Arc<Heard>);
 
 impl Handler for Server {
     fn about(&self) -> About {
-        About::new("upstream", "1", json!({ "tools": { "listChanged": true } }).into())
+        let mut capabilities = json!({ "tools": { "listChanged": true } });
+        if self.0.text().is_some() {
+            capabilities["prompts"] = json!({ "listChanged": true });
+            capabilities["resources"] = json!({ "listChanged": true });
+        }
+        About::new("upstream", "1", capabilities.into())
+    }
+
+    fn instructions(&self) -> InstructionsFuture {
+        Box::pin(std::future::ready(self.0.text().map(str::to_owned)))
     }
 
     fn handle(&self, request: Incoming, client: Client) -> HandlerFuture {
@@ -139,6 +170,15 @@ impl Handler for Server {
         Box::pin(async move {
             match request.method.as_str() {
                 "tools/list" => Ok(tools(&heard)),
+                "prompts/list" => {
+                    Ok(json!({ "prompts": [{ "name": "plan", "description": heard.text() }] }).into())
+                }
+                "resources/list" => Ok(json!({ "resources": [] }).into()),
+                "resources/templates/list" => {
+                    let template =
+                        json!({ "name": "a", "uriTemplate": "file:///{path}", "description": heard.text() });
+                    Ok(json!({ "resourceTemplates": [template] }).into())
+                }
                 "tools/call" => {
                     Ok(call(&heard, &request.params.unwrap_or_else(Raw::empty_object), client).await)
                 }
