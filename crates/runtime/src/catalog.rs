@@ -56,6 +56,8 @@ pub struct Catalog {
     pub templates: Vec<Sourced<Template>>,
     /// Listed prompts, resources and templates that could not be parsed.
     pub odd: Vec<Odd>,
+    /// Source and wire name of each tool that an override switches off.
+    hidden_tools: Vec<(String, String)>,
     /// Prompts and templates that differ from the lock.
     pub(crate) changed_items: Vec<ChangedItem>,
     pub(crate) listings: Vec<SourceListing>,
@@ -175,12 +177,20 @@ impl Catalog {
             lookup,
             tools,
             changed_items,
+            hidden_tools: hidden_tools(listed_sources),
         }
     }
 
     /// Finds a tool by its shown name, by `source:tool`, or by a bare name that only one source has.
     pub fn tool(&self, name: &str) -> Option<&Arc<ToolEntry>> {
         self.lookup.find(name).map(|at| &self.tools[at])
+    }
+
+    /// Returns the names that a server lists, also those of tools that an override switches off.
+    pub fn listed_names(&self, source: &str) -> Vec<&str> {
+        let shown = self.tools.iter().filter(|it| it.source == source).map(|it| &*it.wire_name);
+        let hidden = self.hidden_tools.iter().filter(|(it, _)| it == source).map(|(_, name)| &**name);
+        shown.chain(hidden).collect()
     }
 
     /// Finds a prompt by its shown name, by `source:prompt`, or by a bare name that only one source has.
@@ -310,6 +320,14 @@ fn tools(listed_sources: &[ListedSource], off: &DisabledTools, lock: &LockState)
         })
     });
     entries.collect()
+}
+
+fn hidden_tools(listed_sources: &[ListedSource]) -> Vec<(String, String)> {
+    let hidden = listed_sources.iter().flat_map(|it| {
+        let tools = it.offer.tools.iter().filter(|tool| !tool.is_enabled);
+        tools.map(|tool| (it.listing.source.name.expose().to_owned(), tool.wire_name.to_string()))
+    });
+    hidden.collect()
 }
 
 /// Returns whether `allow` and `deny` let models use this tool. The globs may match the wire name or the shown name.

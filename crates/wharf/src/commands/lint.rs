@@ -21,7 +21,8 @@ pub(super) async fn run(app: App, args: LintArgs) -> Exit {
     let connections = app
         .connect(|it| args.name.as_deref().is_none_or(|name| it.name.expose() == name), &[List::Tools])
         .await;
-    let sources: Vec<_> = connections.sources.iter().map(|it| it.source.clone()).collect();
+    let listed = connections.sources.iter().filter(|it| it.is_connected());
+    let sources: Vec<_> = listed.map(|it| it.source.clone()).collect();
     let found = findings(&connections.catalog, &sources);
     let is_denied = found.iter().any(|it| args.deny.iter().any(|code| code == it.code));
     match output.json {

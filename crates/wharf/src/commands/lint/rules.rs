@@ -1,8 +1,13 @@
 //! The rules of `wharf lint`.
 
+mod hidden_characters;
+mod useless_overrides;
+
+use hidden_characters::{has_hidden_characters, suggest_clean_texts};
 use serde_json::{Value, json};
 use std::sync::Arc;
-use wharf_config::{ArgumentChange, Source, is_invisible};
+use useless_overrides::useless_overrides;
+use wharf_config::Source;
 use wharf_runtime::{Catalog, catalog::ToolEntry, tokens::estimate_tool};
 
 /// Codes of all rules.
@@ -37,7 +42,7 @@ pub(super) struct Finding {
     pub(super) code: &'static str,
     pub(super) tool_id: String,
     pub(super) message: String,
-    /// Tokens of the tool, if the rule is about one tool.
+    /// Tokens of the tool, if there is one.
     pub(super) tokens: Option<u64>,
     /// An entry for `overrides` that would help.
     pub(super) suggestion: Option<String>,
@@ -82,7 +87,11 @@ fn of_tool(entry: &ToolEntry) -> Vec<Finding> {
     let text = entry.raw.as_str();
     let definition: Value = entry.raw.decode_or_default();
     if has_hidden_characters(&definition) {
-        add("D-05", "has characters that people do not see".to_owned(), None);
+        add(
+            "D-05",
+            "has characters that people do not see".to_owned(),
+            Some(suggest_clean_texts(wire_name, &definition)),
+        );
     }
     let lower = text.to_lowercase();
     if let Some(phrase) = INSTRUCTIONS.iter().find(|it| lower.contains(*it)) {
@@ -113,18 +122,6 @@ fn undescribed_arguments(entry: &ToolEntry) -> Vec<String> {
     undescribed.map(|(name, _)| name.clone()).collect()
 }
 
-fn has_hidden_characters(value: &Value) -> bool {
-    let is_hidden = |c: char| is_invisible(c) && !matches!(c, '\n' | '\r' | '\t');
-    match value {
-        Value::String(text) => text.chars().any(is_hidden),
-        Value::Array(items) => items.iter().any(has_hidden_characters),
-        Value::Object(members) => {
-            members.iter().any(|(key, value)| key.chars().any(is_hidden) || has_hidden_characters(value))
-        }
-        _ => false,
-    }
-}
-
 fn similar_descriptions(catalog: &Catalog) -> Vec<Finding> {
     let described = catalog.tools.iter().take(MAX_COMPARED_TOOLS).filter_map(|it| {
         let text: String = it.description.as_ref()?.chars().take(MAX_COMPARED_CHARS).collect();
@@ -138,35 +135,10 @@ fn similar_descriptions(catalog: &Catalog) -> Vec<Finding> {
             .find(|(_, other)| strsim::sorensen_dice(text, other) >= MAX_SIMILARITY);
         if let Some((other, _)) = alike {
             let message = format!("its description is almost that of {}", other.id());
-            found.push(Finding { code: "D-04", tool_id: one.id(), message, tokens: None, suggestion: None });
+            let suggestion = Some(format!("{{{}: {{description: TEXT}}}}", one.wire_name));
+            let tokens = Some(estimate_tool(one));
+            found.push(Finding { code: "D-04", tool_id: one.id(), message, tokens, suggestion });
         }
-    }
-    found
-}
-
-/// Finds overrides of tools and arguments that do not exist.
-fn useless_overrides(catalog: &Catalog, source: &Source) -> Vec<Finding> {
-    let name = source.name.expose();
-    let find = |wire_name: &str| catalog.tool(&format!("{name}:{wire_name}"));
-    let mut found = Vec::new();
-    for (wire_name, changes) in source.overrides.exact.iter().filter(|(_, it)| it.enabled) {
-        let mut add = |what: String, at: String| {
-            let message = format!("{at}: the override has no effect: {what}");
-            let tool_id = format!("{name}:{wire_name}");
-            found.push(Finding { code: "D-09", tool_id, message, tokens: None, suggestion: None });
-        };
-        let Some(entry) = find(wire_name) else {
-            add("there is no such tool".to_owned(), changes.at.to_string());
-            continue;
-        };
-        let schema: Value =
-            entry.listed.member("inputSchema").map(|it| it.decode_or_default()).unwrap_or_default();
-        let unknown = changes.arguments.iter().filter(|(argument, it)| {
-            schema["properties"].get(argument.as_str()).is_none()
-                && !matches!(it.change, ArgumentChange::Fixed(_))
-        });
-        unknown
-            .for_each(|(argument, it)| add(format!("there is no argument '{argument}'"), it.at.to_string()));
     }
     found
 }
