@@ -2,7 +2,11 @@
 
 use crate::wire_faults::WireFaults;
 use serde_json::{Map, Value, json};
-use std::{collections::BTreeMap, future, sync::Arc};
+use std::{
+    collections::{BTreeMap, HashSet},
+    future,
+    sync::Arc,
+};
 use tokio::time::sleep;
 use wharf_config::FaultEffect;
 use wharf_mcp::{
@@ -13,7 +17,7 @@ use wharf_mcp::{
 };
 use wharf_runtime::{
     NameParts,
-    cassette::{CassettePlayer, RecordedOutcome, RecordedStep, StepKind},
+    cassette::{CassettePlayer, RecordedOutcome, RecordedServer, RecordedStep, StepKind},
     shown_names,
     upstream::{FaultInjection, fault_data, injected_result, not_recorded_data},
 };
@@ -39,15 +43,20 @@ struct CassetteState {
     info: Value,
     /// Definitions of the tools, under the names that clients use.
     tools: Vec<Value>,
-    /// Definitions of the prompts, if one server is served.
+    /// Definitions of the prompts, under the names that clients use.
     prompts: Vec<Value>,
-    /// Resources and templates, if one server is served.
+    /// Resources and templates.
     resources: (Vec<Value>, Vec<Value>),
-    /// Name of the only served server, if it is one. Prompts and resources have no prefixes.
-    only: Option<String>,
+    /// Names of the served servers.
+    sources: Vec<String>,
     /// Source and wire name of each tool, by the name that clients use.
-    names: BTreeMap<String, (String, String)>,
+    names: NamedItems,
+    /// Source and wire name of each prompt, by the name that clients use.
+    prompt_names: NamedItems,
 }
+
+/// Source and wire name of each item, by the name that clients use.
+type NamedItems = BTreeMap<String, (String, String)>;
 
 impl CassetteServer {
     /// Serves all recorded servers, or one. One server keeps the names of its tools; those of several get prefixes.
@@ -74,48 +83,55 @@ impl CassetteState {
             player.cassette().servers.values().filter(|it| source.is_none_or(|name| it.name == name));
         let servers: Vec<_> = servers.collect();
         let is_one = servers.len() == 1;
-        let listed =
-            servers.iter().flat_map(|server| server.tools.iter().map(|tool| (server.name.as_str(), tool)));
-        let listed: Vec<(&str, &Value)> = listed.collect();
-        let wire_name = |tool: &Value| tool["name"].as_str().unwrap_or_default().to_owned();
-        let wire_names: Vec<String> = listed.iter().map(|(_, tool)| wire_name(tool)).collect();
-        let parts = listed
-            .iter()
-            .zip(&wire_names)
-            .map(|((source, _), name)| NameParts::new(source, if is_one { "" } else { source }, name));
-        let shown = match is_one {
-            true => wire_names.clone(),
-            false => shown_names(&parts.collect::<Vec<_>>()),
+        let of = |list: fn(&RecordedServer) -> &Vec<Value>| {
+            servers.iter().flat_map(move |it| list(it).iter().map(|item| (it.name.as_str(), item)))
         };
-        let named = listed.iter().zip(&shown).map(|((_, tool), name)| {
-            let mut tool = (*tool).clone();
-            tool["name"] = json!(name);
-            tool
-        });
+        let (tools, names) = named(&of(|it| &it.tools).collect::<Vec<_>>(), is_one);
+        let (prompts, prompt_names) = named(&of(|it| &it.prompts).collect::<Vec<_>>(), is_one);
         let info = match servers.first().filter(|_| is_one) {
             Some(server) => json!({ "name": server.server["name"], "version": server.server["version"] }),
             None => json!({ "name": "wharf-mock", "version": env!("CARGO_PKG_VERSION") }),
         };
+        let resources = distinct(of(|it| &it.resources), "uri");
+        let templates = distinct(of(|it| &it.templates), "uriTemplate");
         CassetteState {
             faults: None,
             is_replay: false,
-            prompts: servers.first().filter(|_| is_one).map(|it| it.prompts.clone()).unwrap_or_default(),
-            resources: servers
-                .first()
-                .filter(|_| is_one)
-                .map(|it| (it.resources.clone(), it.templates.clone()))
-                .unwrap_or_default(),
-            only: servers.first().filter(|_| is_one).map(|it| it.name.clone()),
+            resources: (resources, templates),
+            sources: servers.iter().map(|it| it.name.clone()).collect(),
             info,
-            tools: named.collect(),
-            names: shown
-                .iter()
-                .zip(listed.iter().zip(&wire_names))
-                .map(|(shown, ((source, _), wire))| (shown.clone(), ((*source).to_owned(), wire.clone())))
-                .collect(),
+            tools,
+            prompts,
+            names,
+            prompt_names,
             player: player.clone(),
         }
     }
+}
+
+/// Gives tools or prompts the names that clients use: their own if they are of one server, else those of a gateway.
+fn named(listed: &[(&str, &Value)], is_one: bool) -> (Vec<Value>, NamedItems) {
+    let wire_name = |it: &Value| it["name"].as_str().unwrap_or_default().to_owned();
+    let wire_names: Vec<String> = listed.iter().map(|(_, it)| wire_name(it)).collect();
+    let parts =
+        listed.iter().zip(&wire_names).map(|((source, _), name)| NameParts::new(source, source, name));
+    let shown = match is_one {
+        true => wire_names.clone(),
+        false => shown_names(&parts.collect::<Vec<_>>()),
+    };
+    let renamed = listed.iter().zip(&shown).map(|((_, item), name)| {
+        let mut item = (*item).clone();
+        item["name"] = json!(name);
+        item
+    });
+    let owners = listed.iter().zip(wire_names).map(|((source, _), wire)| ((*source).to_owned(), wire));
+    (renamed.collect(), shown.iter().cloned().zip(owners).collect())
+}
+
+/// Returns the items without those whose address an earlier server has too.
+fn distinct<'a>(listed: impl Iterator<Item = (&'a str, &'a Value)>, address: &str) -> Vec<Value> {
+    let mut seen = HashSet::new();
+    listed.filter(|(_, it)| seen.insert(it[address].to_string())).map(|(_, it)| it.clone()).collect()
 }
 
 impl Handler for CassetteServer {
@@ -162,34 +178,48 @@ impl CassetteState {
             "prompts/get" if !self.prompts.is_empty() => {
                 let params = params(request);
                 let arguments = params.get("arguments").cloned().unwrap_or_else(|| json!({}));
-                self.play(StepKind::Prompt, &json!({ "name": params["name"], "arguments": arguments }))
+                let shown = params["name"].as_str().unwrap_or_default();
+                let own = || (self.sources.first().cloned().unwrap_or_default(), shown.to_owned());
+                let (source, name) = self.prompt_names.get(shown).cloned().unwrap_or_else(own);
+                self.play(StepKind::Prompt, &source, &json!({ "name": name, "arguments": arguments }))
             }
             "resources/list" if self.has_resources() => Ok(json!({ "resources": self.resources.0 }).into()),
             "resources/templates/list" if self.has_resources() => {
                 Ok(json!({ "resourceTemplates": self.resources.1 }).into())
             }
             "resources/read" if self.has_resources() => {
-                self.play(StepKind::Read, &json!({ "uri": params(request)["uri"] }))
+                let uri = &params(request)["uri"];
+                self.play(StepKind::Read, self.owner_of(uri), &json!({ "uri": uri }))
             }
             other => Err(RpcError::method_not_found(other)),
         }
     }
 
-    /// Returns whether resources of the only server are recorded.
+    /// Returns whether resources of a served server are recorded.
     fn has_resources(&self) -> bool {
         let (resources, templates) = &self.resources;
-        if !resources.is_empty() || !templates.is_empty() {
-            return true;
-        }
-        let is_own =
-            |it: &RecordedStep| it.body.get("source").and_then(Value::as_str) == self.only.as_deref();
-        self.only.is_some() && self.player.cassette().steps_of(StepKind::Read).any(is_own)
+        !resources.is_empty()
+            || !templates.is_empty()
+            || self.sources.iter().any(|source| self.reads_of(source).next().is_some())
     }
 
-    /// Answers a request for a prompt or a resource.
-    fn play(&self, kind: StepKind, request: &Value) -> Result<Raw, RpcError> {
+    /// Returns the recorded reads of a server.
+    fn reads_of(&self, source: &str) -> impl Iterator<Item = &RecordedStep> {
+        let steps = self.player.cassette().steps_of(StepKind::Read);
+        steps.filter(move |it| it.body.get("source").is_some_and(|it| it == source))
+    }
+
+    /// Returns the first served server of which a read of this resource is recorded, or the first one of all.
+    fn owner_of(&self, uri: &Value) -> &str {
+        let has_read = |it: &&String| self.reads_of(it).any(|step| step.body.get("uri") == Some(uri));
+        let owner = self.sources.iter().find(has_read).or(self.sources.first());
+        owner.map(String::as_str).unwrap_or_default()
+    }
+
+    /// Answers a request for a prompt or a resource of a server.
+    fn play(&self, kind: StepKind, source: &str, request: &Value) -> Result<Raw, RpcError> {
         let mut members = request.as_object().cloned().unwrap_or_default();
-        members.insert("source".to_owned(), json!(self.only));
+        members.insert("source".to_owned(), json!(source));
         match self.player.play_request(kind, &members) {
             Some(RecordedOutcome::Result(result)) => Ok(result.into()),
             Some(RecordedOutcome::Fault(fault)) => Err(self.recorded_error(&fault)),

@@ -108,6 +108,37 @@ async fn mock_answers_over_every_port_transport_and_names_the_nearest_call() {
     workspace.wharf("mock demo.cassette.jsonl --server other").await.check(66, "no server 'other'");
 }
 
+/// Two servers with a prompt of the same name, and resources. A prompt of a third server would have the same shown name.
+const TWO_SERVERS: &str = r#"{"cassette":{"version":1}}
+{"server":{"name":"a","prompts":[{"name":"plan"}],"resources":[{"name":"n","uri":"notes://both"}],"server":{},"templates":[],"tools":[]}}
+{"server":{"name":"b","prompts":[{"name":"plan"}],"resources":[{"name":"n","uri":"notes://both"},{"name":"n","uri":"notes://b"}],"server":{},"templates":[],"tools":[{"name":"t","inputSchema":{"type":"object"}}]}}
+{"prompt":{"arguments":{},"conversation":"main","n":1,"name":"plan","result":{"messages":[{"content":{"text":"a plan of a","type":"text"},"role":"user"}]},"source":"a"}}
+{"prompt":{"arguments":{},"conversation":"main","n":2,"name":"plan","result":{"messages":[{"content":{"text":"a plan of b","type":"text"},"role":"user"}]},"source":"b"}}
+{"read":{"conversation":"main","n":3,"result":{"contents":[{"text":"a note of b","uri":"notes://b"}]},"source":"b","uri":"notes://b"}}
+"#;
+
+#[tokio::test]
+async fn mock_of_several_servers_has_their_prompts_and_resources() {
+    let workspace = Workspace::with("");
+    fs::write(workspace.path("demo.cassette.jsonl"), TWO_SERVERS).expect("a file");
+    let mock = Mock::start(&workspace, "http", &[]);
+    let agent = format!(
+        "tools:\n  - {{name: m, description: d, type: mcp, server: x, transport: http, url: '{}'}}\n",
+        mock.url
+    );
+    fs::write(workspace.path("agent.yaml"), agent).expect("a file");
+    workspace.wharf("prompt m:a__plan").await.check(0, "a plan of a");
+    workspace.wharf("prompt m:b__plan").await.check(0, "a plan of b");
+    workspace.wharf("read notes://b").await.check(0, "a note of b");
+    let listed = workspace.wharf("resources --json").await;
+    assert_eq!(
+        listed.stdout.matches("notes://both").count(),
+        1,
+        "one address is one resource: {}",
+        listed.stdout
+    );
+}
+
 /// A mock breaks the connection or the frame itself, so that clients in any language meet the fault.
 #[tokio::test]
 async fn mock_injects_broken_connections_and_frames_over_every_transport() {
