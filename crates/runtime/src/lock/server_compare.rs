@@ -109,8 +109,20 @@ fn compare_packages(before: Option<&LockedPackage>, after: Option<&LockedPackage
     };
     let common = old.integrity.iter().filter_map(|(tag, hash)| Some((hash, new.integrity.get(tag)?)));
     common.for_each(|(old, new)| add("package/integrity", kind, json!(old), json!(new)));
-    if old.integrity.is_empty() != new.integrity.is_empty() {
-        add("package/integrity", DifferenceKind::VersionChanged, json!(old.integrity), json!(new.integrity));
+    match old.integrity.is_empty() || new.integrity.is_empty() {
+        true => {
+            add(
+                "package/integrity",
+                DifferenceKind::VersionChanged,
+                json!(old.integrity),
+                json!(new.integrity),
+            );
+        }
+        // The package of another platform joins the lock.
+        false => new.integrity.iter().filter(|(tag, _)| !old.integrity.contains_key(*tag)).for_each(|it| {
+            let path = format!("package/integrity/{}", it.0);
+            add(&path, DifferenceKind::VersionChanged, Value::Null, json!(it.1));
+        }),
     }
     let dependencies =
         |it: &LockedPackage| json!({ "pins": it.dependencies.pins, "hash": it.dependencies.hash });

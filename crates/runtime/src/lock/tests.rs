@@ -165,6 +165,12 @@ fn packages_servers_and_removed_tools_are_classified() {
         ["s dependencies_changed Note", "s server_changed Note"]
     );
     assert_eq!(kinds(&server(package("1", "a", "x"), "1", &["kept"])), ["s:removed tool_removed Breaking"]);
+    let mut other_platform = package("1", "a", "x");
+    other_platform.integrity.insert("macos".to_owned(), "c".to_owned());
+    let after = server(other_platform, "1", &["kept", "removed"]);
+    assert_eq!(kinds(&after), ["s version_changed Note"], "a tag that is missing from the lock is a note");
+    assert_eq!(compare_servers("s", &before, &after)[0].differences[0].path, "package/integrity/macos");
+    assert_eq!(compare_servers("s", &after, &before), [], "the lock keeps the hashes of other platforms");
 }
 
 /// Generates small schemas of the keywords that the comparison understands.
