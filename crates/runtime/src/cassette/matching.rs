@@ -135,7 +135,10 @@ impl CassettePlayer {
             None => {
                 state.misses += 1;
                 let same = |it: &&RecordedCall| it.source == source && it.tool == tool;
-                Err(Miss::of(&arguments, self.cassette.calls.iter().filter(same)))
+                let compared = |it: &Value| self.without_ignored(source, tool, it);
+                let recorded = self.cassette.calls.iter().filter(same);
+                let recorded = recorded.map(|it| (it.line, compared(&it.arguments)));
+                Err(Miss::of(&compared(&arguments), recorded))
             }
         }
     }
@@ -251,11 +254,16 @@ impl CassettePlayer {
     }
 
     fn key(&self, source: &str, tool: &str, arguments: &Value) -> String {
+        format!("{source}:{tool} {}", canonical(&self.without_ignored(source, tool, arguments)))
+    }
+
+    /// Returns the arguments without what `record.ignore` leaves out for this tool.
+    fn without_ignored(&self, source: &str, tool: &str, arguments: &Value) -> Value {
         let id = format!("{source}:{tool}");
         let mut arguments = arguments.clone();
         let pointers = self.ignore.iter().filter(|(glob, _)| glob.matches(&id)).flat_map(|(_, it)| it);
         pointers.for_each(|it| remove_pointer(&mut arguments, it));
-        format!("{id} {}", canonical(&arguments))
+        arguments
     }
 
     fn state(&self) -> MutexGuard<'_, PlayerState> {

@@ -1,6 +1,5 @@
 //! Finds the recorded call that is most like a call that is not recorded, and how the two differ.
 
-use super::RecordedCall;
 use serde_json::Value;
 use std::fmt;
 
@@ -30,9 +29,9 @@ impl fmt::Display for Miss {
 }
 
 impl Miss {
-    /// Finds the nearest of these calls: the one with the fewest differing values.
-    pub(super) fn of<'a>(arguments: &Value, calls: impl Iterator<Item = &'a RecordedCall>) -> Miss {
-        let compared = calls.map(|it| (it.line, differences(arguments, &it.arguments)));
+    /// Finds the nearest of these calls, each with its line and its arguments: the one with the fewest differing values.
+    pub(super) fn of(arguments: &Value, calls: impl Iterator<Item = (usize, Value)>) -> Miss {
+        let compared = calls.map(|(line, recorded)| (line, differences(arguments, &recorded)));
         let nearest = compared.min_by_key(|(_, differences)| differences.len());
         Miss {
             nearest: nearest.map(|(line, mut differences)| {

@@ -296,3 +296,18 @@ fn secret_with_line_breaks_is_not_locked() {
     let server = locked(&json!({ "name": "a", "description": "It is first line\nsecond line." }));
     assert_eq!(secret_in_lock(&plan, &server).as_deref(), Some("${T}"));
 }
+
+#[test]
+fn nearest_call_is_found_without_the_ignored_arguments() {
+    let call = |path: &str, id: &str| {
+        let arguments = json!({ "path": path, "request_id": id, "trace": { "id": id } });
+        json!({ "call": { "arguments": arguments, "conversation": "main", "n": 1, "result": {}, "source": "a", "tool": "read" } })
+    };
+    let header = json!({ "cassette": { "version": 1, "ignore": { "a:*": ["/request_id", "/trace"] } } });
+    let lines = [header, call("b.txt", "1"), call("c.txt", "9")].map(|it| it.to_string()).join("\n");
+    let cassette = Cassette::parse(&lines).expect("a recording");
+    let player = CassettePlayer::new(cassette, Exhausted::Miss);
+    let arguments = json!({ "path": "b.txt", "request_id": "9", "trace": { "id": "9" }, "deep": true });
+    let miss = player.play("a", "read", &arguments).expect_err("it is not recorded");
+    assert_eq!(miss.nearest, Some((2, vec!["/deep true, recorded absent".to_owned()])));
+}
