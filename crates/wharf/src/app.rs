@@ -21,7 +21,7 @@ use crate::{
     terminal::Terminal,
     todo::builtin::BuiltinServers,
 };
-use std::{cell::RefCell, future::Future, pin::Pin, rc::Rc, sync::Arc, time::Duration};
+use std::{cell::RefCell, future::Future, path::PathBuf, pin::Pin, rc::Rc, sync::Arc, time::Duration};
 use tokio::{runtime, time};
 use wharf_config::{
     AgentPolicy, Diagnostics, Grants, JournalSettings, Plan, RegisteredLock, ResultQuotas, ServerSettings,
@@ -57,6 +57,8 @@ pub(crate) struct App {
     pub(crate) upstream_context: UpstreamContext,
     pub(crate) options: RuntimeOptions,
     pub(crate) database: Option<Location>,
+    /// The state folder, if it is writable.
+    pub(crate) state_folder: Option<PathBuf>,
     pub(crate) server: ServerSettings,
     /// The operator's grants as loaded at startup.
     pub(crate) grants: Grants,
@@ -236,11 +238,11 @@ fn run_loaded(
     let (grants, record_limit, journal) = (settings.grants, settings.record_limit, settings.journal);
     let (agent_policy, results, registered_lock) =
         (settings.agent, settings.results, settings.registered_lock);
-    let running = SharedRuntime::default();
+    let (state_folder, running) = (environment.spool(), SharedRuntime::default());
     #[rustfmt::skip]
     let app = App {
         output, plan, upstream_context, options, database, server, grants, record_limit, journal,
-        agent_policy, results, registered_lock, placement, telemetry, running,
+        agent_policy, results, registered_lock, placement, telemetry, running, state_folder,
     };
     let exit = runtime.block_on(work(app));
     // A prompt on the terminal may still be blocked on a line that never arrives.

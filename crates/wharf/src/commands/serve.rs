@@ -16,7 +16,7 @@ use crate::{
     gateway::{TaskIds, ToolMode},
     http_server::{configured_guard, raise_file_limit},
     journal::{Journal, JournalTask},
-    lease_owner::LeaseOwner,
+    lease_owner::{LeaseOwner, own_runs},
     load_agent::has_agent_file,
     registry::{PlanOwner, SourceRegistry, disabled_tools},
     reload,
@@ -190,7 +190,7 @@ async fn wait_for_shutdown(runtime: &Runtime, drain: &watch::Sender<bool>, signa
 /// The opened database and the state loaded from it.
 struct OpenedState {
     store: Store,
-    /// The name of the runs that this gateway begins, if the state folder has no other gateway.
+    /// The name of the runs that this gateway begins, if the state folder has one for it.
     owner: Option<LeaseOwner>,
     /// Tools that an operator has disabled; they stay disabled across restarts.
     disabled: DisabledTools,
@@ -208,14 +208,7 @@ impl OpenedState {
         let location = app.database.as_ref().ok_or_else(|| nowhere.to_owned())?;
         let store = Store::open(location).await.map_err(|error| error.to_string())?;
         let disabled = disabled_tools(&store).await.map_err(|error| error.to_string())?;
-        let owner = environment.spool().map(|it| LeaseOwner::claim(&it)).transpose();
-        let owner = owner.map_err(|error| format!("the state folder cannot be used: {error}"))?.flatten();
-        let store = match &owner {
-            Some(owner) => store.with_lease_owner(&owner.name),
-            None => store,
-        };
-        // Runs that an earlier process of this state folder left behind are over.
-        store.end_leases().await.map_err(|error| error.to_string())?;
+        let (store, owner) = own_runs(store, environment.spool().as_deref()).await?;
         let accepted = accepted_definitions(&store).await.map_err(|error| error.to_string())?;
         let task_ids = TaskIds::shared(&store).await.map_err(|error| error.to_string())?;
         let registered = SourceRegistry::open(store.clone(), environment, file, app).await;

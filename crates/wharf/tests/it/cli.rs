@@ -11,6 +11,8 @@ mod json;
 #[cfg(unix)]
 mod json_docs;
 #[cfg(unix)]
+mod kept_runs;
+#[cfg(unix)]
 mod run;
 #[cfg(unix)]
 mod scripted_server;

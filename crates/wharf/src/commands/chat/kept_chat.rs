@@ -3,9 +3,10 @@
 use crate::{
     app::App,
     command_error::CommandError,
-    commands::run::kept::{PRINCIPAL, begin_error, keep_results, open},
+    commands::run::kept::{PRINCIPAL, begin_error, keep_results, open_for_runs},
     conversations::{Conversations, KeptRun, RunAgent, RunConversation},
     exit::Exit,
+    lease_owner::LeaseOwner,
 };
 use std::sync::Arc;
 use wharf_agent::RunRequest;
@@ -15,14 +16,16 @@ use wharf_store::{BeginError, Store};
 /// The open database.
 pub(super) struct KeptChat {
     store: Store,
+    /// The name of the runs of this chat, if the state folder has one for it.
+    _owner: Option<LeaseOwner>,
     conversations: Conversations,
 }
 
 impl KeptChat {
     pub(super) async fn open(app: &App) -> Result<KeptChat, CommandError> {
-        let store = open(app).await?;
+        let (store, owner) = open_for_runs(app).await?;
         let conversations = Conversations::new(store.clone(), app.redactor().clone());
-        Ok(KeptChat { store, conversations })
+        Ok(KeptChat { store, _owner: owner, conversations })
     }
 
     /// Returns the conversation to continue: the one with this id, or the latest one. Its title comes with it.

@@ -6,6 +6,7 @@ use crate::{
     command_error::CommandError,
     conversations::{Conversations, KeptRun, RunAgent, RunConversation, new_conversation_id},
     exit::Exit,
+    lease_owner::{LeaseOwner, own_runs},
     stored_results::StoredResults,
 };
 use std::{future, sync::Arc};
@@ -20,6 +21,8 @@ pub(in crate::commands) const PRINCIPAL: &str = "operator";
 /// The open database and the run that writes to it.
 pub(super) struct KeptConversation {
     store: Store,
+    /// The name of the run, if the state folder has one for it.
+    _owner: Option<LeaseOwner>,
     run: Arc<KeptRun>,
 }
 
@@ -34,7 +37,7 @@ impl KeptConversation {
         if !args.save && args.conversation.is_none() {
             return Ok(None);
         }
-        let store = open(app).await?;
+        let (store, owner) = open_for_runs(app).await?;
         let conversations = Conversations::new(store.clone(), app.redactor().clone());
         let agent = run_agent(app, model);
         let failed = |error: BeginError| begin_error(args.conversation.as_deref(), error);
@@ -49,7 +52,7 @@ impl KeptConversation {
         request.principal = Some(PRINCIPAL.into());
         request.history = begun.history;
         request.store = Some(begun.kept.clone());
-        Ok(Some(KeptConversation { store, run: begun.kept }))
+        Ok(Some(KeptConversation { store, _owner: owner, run: begun.kept }))
     }
 
     /// Stores large results as long as the conversation is kept.
@@ -74,6 +77,14 @@ impl KeptConversation {
 pub(in crate::commands) fn keep_results(store: &Store, app: &App, handle: &Handle) {
     let results = StoredResults::new(store.clone(), app.results);
     handle.keep_results(results.handles(app.upstream_context.supervisor.clone()));
+}
+
+/// Opens the database for runs. Those of commands that were killed are over then.
+pub(in crate::commands) async fn open_for_runs(
+    app: &App,
+) -> Result<(Store, Option<LeaseOwner>), CommandError> {
+    let failed = |why: String| CommandError::new("MCPError", &why, Exit::Unavailable);
+    own_runs(open(app).await?, app.state_folder.as_deref()).await.map_err(failed)
 }
 
 /// Opens the database.
