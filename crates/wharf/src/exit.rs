@@ -32,7 +32,7 @@ pub(crate) enum Exit {
     Timeout,
     /// Ctrl-C, or a caller that disconnected.
     Interrupted,
-    /// SIGTERM.
+    /// SIGTERM, or SIGHUP because the terminal was closed.
     Terminated,
 }
 

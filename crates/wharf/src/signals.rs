@@ -1,6 +1,8 @@
-//! The signals that ask the program to stop: SIGINT and SIGTERM.
+//! The signals that ask the program to stop: SIGINT, SIGTERM, and SIGHUP when the terminal is closed.
 
 use crate::exit::Exit;
+#[cfg(unix)]
+use std::future;
 #[cfg(unix)]
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -10,7 +12,15 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 pub(crate) struct Signals {
     /// `None` if the handlers could not be installed; then only Ctrl-C is received.
     #[cfg(unix)]
-    unix: Option<(Signal, Signal)>,
+    unix: Option<UnixSignals>,
+}
+
+#[cfg(unix)]
+struct UnixSignals {
+    interrupt: Signal,
+    terminate: Signal,
+    /// `None` if the program was started to ignore it, as `nohup` does.
+    hang_up: Option<Signal>,
 }
 
 impl Signals {
@@ -18,22 +28,59 @@ impl Signals {
     pub(crate) fn listen() -> Signals {
         Signals {
             #[cfg(unix)]
-            unix: signal(SignalKind::interrupt()).ok().zip(signal(SignalKind::terminate()).ok()),
+            unix: UnixSignals::listen(),
         }
     }
 
     /// Waits for the next signal.
     pub(crate) async fn next(&mut self) -> Exit {
         #[cfg(unix)]
-        if let Some((interrupt, terminate)) = &mut self.unix {
-            return tokio::select! {
-                _ = interrupt.recv() => Exit::Interrupted,
-                _ = terminate.recv() => Exit::Terminated,
-            };
+        if let Some(signals) = &mut self.unix {
+            return signals.next().await;
         }
         let _ = tokio::signal::ctrl_c().await;
         Exit::Interrupted
     }
+}
+
+#[cfg(unix)]
+impl UnixSignals {
+    fn listen() -> Option<UnixSignals> {
+        let hang_up = if is_hang_up_ignored() { None } else { signal(SignalKind::hangup()).ok() };
+        let (interrupt, terminate) =
+            (signal(SignalKind::interrupt()).ok()?, signal(SignalKind::terminate()).ok()?);
+        Some(UnixSignals { interrupt, terminate, hang_up })
+    }
+
+    async fn next(&mut self) -> Exit {
+        let hang_up = async {
+            match &mut self.hang_up {
+                Some(signal) => signal.recv().await,
+                None => future::pending().await,
+            }
+        };
+        tokio::select! {
+            _ = self.interrupt.recv() => Exit::Interrupted,
+            _ = self.terminate.recv() => Exit::Terminated,
+            _ = hang_up => Exit::Terminated,
+        }
+    }
+}
+
+/// Returns whether this process was started to ignore SIGHUP. It then survives the end of its terminal on purpose.
+#[cfg(target_os = "linux")]
+fn is_hang_up_ignored() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|it| it.strip_prefix("SigIgn:"));
+    // The lowest bit is that of signal 1, which is SIGHUP.
+    mask.and_then(|it| u64::from_str_radix(it.trim(), 16).ok()).is_some_and(|it| it & 1 == 1)
+}
+
+/// Returns whether this process may have been started to ignore SIGHUP. `nohup` takes the terminal away from its output.
+#[cfg(all(unix, not(target_os = "linux")))]
+fn is_hang_up_ignored() -> bool {
+    use std::io::{IsTerminal, stderr, stdout};
+    !stdout().is_terminal() && !stderr().is_terminal()
 }
 
 /// Waits for a signal that arrives after this call.

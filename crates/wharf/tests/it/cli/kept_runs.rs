@@ -70,3 +70,29 @@ fn two_chats_in_one_folder_do_not_end_each_other() {
     first.kill().expect("it runs");
     first.wait().expect("it ends");
 }
+
+/// Closing a terminal window sends SIGHUP. A program that was started with `nohup` stays.
+#[cfg(target_os = "linux")]
+#[test]
+fn closed_terminal_ends_the_run_unless_it_is_ignored() {
+    for (first, is_ended) in
+        [(["env", "--default-signal=HUP"], true), (["env", "--ignore-signal=HUP"], false)]
+    {
+        let model = ScriptedModel::start(vec![hang()]);
+        let workspace = workspace(&model);
+        let chat = start(&workspace, &first, &["chat"]);
+        model.wait_for_requests(1);
+        let signal = |name: &str| Command::new("kill").args([name, &chat.id().to_string()]).status();
+        assert!(signal("-HUP").expect("kill runs").success());
+        if is_ended {
+            model.wait_for_abandoned(1);
+        } else {
+            assert!(signal("-INT").expect("kill runs").success());
+        }
+        let ended = chat.wait_with_output().expect("it ends");
+        let code = if is_ended { 143 } else { 130 };
+        assert_eq!(ended.status.code(), Some(code), "{first:?}: {}", stderr(&ended));
+        let listed = stdout(&workspace.wharf(&["conversations", "list"]));
+        assert!(listed.contains("  idle  "), "{first:?}: {listed}");
+    }
+}
