@@ -276,16 +276,18 @@ impl Store {
 
     /// Deletes a conversation and everything that is kept of it. Returns whether there was one.
     pub async fn delete_conversation(&self, id: &str, principal: Option<&str>) -> Result<bool, StoreError> {
-        if self.conversation(id, principal).await?.is_none() {
-            return Ok(false);
-        }
+        let Some(found) = self.conversation(id, principal).await? else { return Ok(false) };
         let delete = |sql: &'static str| Statement::new(sql).value(id);
+        // Another principal may have results under the same id; only those of the owner belong to the conversation.
+        let results = delete("DELETE FROM results WHERE conversation_id = ");
         let statements = vec![
             delete("DELETE FROM entries WHERE conversation_id = "),
             delete("DELETE FROM approvals WHERE conversation_id = "),
+            results.sql(" AND principal = ").value(found.principal.as_str()),
             delete("DELETE FROM conversations WHERE id = ").sql(" RETURNING id"),
         ];
         let deleted: Vec<AnyRow> = self.write(statements).await?;
+        self.delete_lost_chunks().await?;
         Ok(!deleted.is_empty())
     }
 

@@ -209,7 +209,7 @@ impl Store {
     }
 
     /// Deletes the content of results that no longer exist. A file is removed before the row that marks it.
-    async fn delete_lost_chunks(&self) -> Result<(), StoreError> {
+    pub(crate) async fn delete_lost_chunks(&self) -> Result<(), StoreError> {
         if let Some(files) = self.result_files() {
             let lost = Statement::new("SELECT id FROM result_chunks").sql(LOST_CHUNKS);
             let lost: Vec<LostChunk> = self.read(lost).await?;

@@ -3,7 +3,7 @@
 use crate::engines::on_both;
 use std::{fs, os::unix::fs::PermissionsExt, path::Path};
 use tempfile::TempDir;
-use wharf_store::{Location, ResultLimits, ResultRow, Store};
+use wharf_store::{ConversationRow, Location, ResultLimits, ResultRow, Store};
 
 const LIMITS: ResultLimits = ResultLimits { per_principal: 8 << 20, count: 100, total: 1 << 30 };
 
@@ -87,6 +87,43 @@ async fn expired_results_are_deleted() {
         assert!(store.find_result("ann", "b", None).await.expect("it is asked").is_some());
     })
     .await;
+}
+
+/// Creates two conversations of ann with a result each, and one of bob's under the id of the first. Deletes the first.
+async fn delete_one_conversation(store: &Store) {
+    for id in ["c", "d"] {
+        let (id, principal) = (id.to_owned(), "ann".to_owned());
+        let created = ConversationRow { id, principal, ..ConversationRow::default() };
+        store.create_conversation(&created).await.expect("it is created");
+    }
+    for (id, principal, conversation) in [("a", "ann", "c"), ("b", "ann", "d"), ("e", "bob", "c")] {
+        let row = row(id, principal, Some(conversation), 3);
+        store.put_result(&row, b"abc", LIMITS).await.expect("it is written").expect("it fits");
+    }
+    assert!(!store.delete_conversation("c", Some("bob")).await.expect("it is asked"));
+    assert!(store.delete_conversation("c", Some("ann")).await.expect("it is written"));
+}
+
+#[tokio::test]
+async fn deleted_conversation_leaves_no_results() {
+    on_both(async |store| {
+        delete_one_conversation(store).await;
+        for (principal, id, is_kept) in [("ann", "a", false), ("ann", "b", true), ("bob", "e", true)] {
+            let found = store.find_result(principal, id, None).await.expect("it is asked");
+            assert_eq!(found.is_some(), is_kept, "{id}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn deleted_conversation_leaves_no_files() {
+    let folder = TempDir::new().expect("a folder");
+    let location = Location::Sqlite(folder.path().join("wharf.db"));
+    let store = Store::open(&location).await.expect("the database opens");
+    delete_one_conversation(&store).await;
+    let names: Vec<String> = result_files(folder.path()).into_iter().map(|(name, _)| name).collect();
+    assert_eq!(names, ["b", "e"]);
 }
 
 #[tokio::test]
