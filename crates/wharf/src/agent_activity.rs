@@ -4,6 +4,7 @@ use crate::content::printable;
 use serde_json::Value;
 use std::time::Duration;
 use wharf_agent::{AgentEvent, ToolCallEvent, ToolStatus};
+use wharf_runtime::Fault;
 
 /// Maximum length of a shown argument, in characters.
 const MAX_SHOWN_CHARS: usize = 60;
@@ -20,6 +21,16 @@ pub(crate) fn describe_activity(event: &AgentEvent) -> Option<String> {
         _ => return None,
     };
     Some(printable(&line))
+}
+
+/// Returns the event of a source that could not be connected. The model continues without its tools.
+pub(crate) fn unreachable_event(fault: &Fault) -> AgentEvent {
+    AgentEvent::Error {
+        error_type: "mcp_connection_error",
+        message: fault.message(),
+        hint: fault.hint.clone(),
+        call_id: None,
+    }
 }
 
 fn describe_call(call: &ToolCallEvent) -> Option<String> {

@@ -1,7 +1,7 @@
 //! The task of one run.
 
 use super::{AgentRuns, RunStart, active_runs::RunGuard};
-use crate::{conversations::KeptRun, journal::Journal};
+use crate::{agent_activity::unreachable_event, conversations::KeptRun, journal::Journal};
 use std::{
     future::{self, Future},
     pin::Pin,
@@ -12,7 +12,7 @@ use tokio::time::timeout;
 use wharf_agent::{
     Agent, AgentEvent, CallLog, RunError, RunReport, RunResult, RunSignals, RunUsage, client::ModelClient,
 };
-use wharf_runtime::{CallRecord, Catalog, Fault, Handle, catalog::Discovery};
+use wharf_runtime::{CallRecord, Catalog, Handle, SourceState, catalog::Discovery};
 
 /// How long a run waits for sources that are still starting.
 const SETTLE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -105,18 +105,11 @@ fn unusable_format(conversation_id: String, run_id: String, why: &str) -> AgentE
 
 /// Returns an event for each source that could not be connected. The model continues without its tools.
 fn unreachable_sources(handle: &Handle, catalog: &Catalog) -> Vec<AgentEvent> {
-    let faults =
-        handle.sources().into_iter().filter_map(|it| match catalog.discovery(it.source.name.expose()) {
-            Some(Discovery::Failed(fault)) => Some(fault.clone()),
-            _ => None,
-        });
-    let event = |fault: Arc<Fault>| AgentEvent::Error {
-        error_type: "mcp_connection_error",
-        message: fault.message(),
-        hint: fault.hint.clone(),
-        call_id: None,
+    let event = |it: SourceState| match catalog.discovery(it.source.name.expose()) {
+        Some(Discovery::Failed(fault)) => Some(unreachable_event(fault)),
+        _ => None,
     };
-    faults.map(event).collect()
+    handle.sources().into_iter().filter_map(event).collect()
 }
 
 /// Records calls in the journal.

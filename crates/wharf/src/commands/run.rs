@@ -9,6 +9,7 @@ pub(super) mod renderer;
 
 use super::{attachment::AttachedWord, recording::Recording, replay::conversation::recorded_approver};
 use crate::{
+    agent_activity::unreachable_event,
     app::{App, Connections},
     cli::{AgentArgs, RunArgs},
     command_error::CommandError,
@@ -27,7 +28,8 @@ use renderer::{Renderer, RunFormat};
 use std::{future, sync::Arc, time::Duration};
 use tokio::sync::oneshot;
 use wharf_agent::{
-    Agent, Approver, InputAnswerer, RunRequest, RunRules, RunSignals, client::ModelClient, message::Content,
+    Agent, AgentEvent, Approver, InputAnswerer, RunRequest, RunRules, RunSignals, client::ModelClient,
+    message::Content,
 };
 use wharf_config::{AgentSettings, Glob};
 use wharf_mcp::session::List;
@@ -60,9 +62,7 @@ pub(super) async fn run(mut app: App, args: RunArgs, environment: Environment) -
     let exit = match required_fault(&connections) {
         Some(error) => output.fail(&error),
         None => {
-            if !args.events && !output.json {
-                warn_about_faults(&connections, output);
-            }
+            warn_about_faults(&connections, output);
             match compose(message, &args, &connections, &mut signals).await {
                 Ok(message) => {
                     converse(&app, &args, (message, client), &recording, &connections, &mut signals).await
@@ -149,7 +149,13 @@ async fn converse(
         }
     };
     let signals = RunSignals { cancel, drain: future::pending() };
-    let ended = agent.run(request, signals, &mut |event| renderer.show(&event)).await;
+    let mut unreachable = unreachable_events(format, connections);
+    let mut on_event = |event| {
+        renderer.show(&event);
+        // The run has begun, so the first event is `started`.
+        unreachable.drain(..).for_each(|it| renderer.show(&it));
+    };
+    let ended = agent.run(request, signals, &mut on_event).await;
     if let Some(kept) = kept {
         kept.close().await;
     }
@@ -226,6 +232,14 @@ pub(super) fn required_fault(connections: &Connections) -> Option<CommandError> 
 pub(super) fn warn_about_faults(connections: &Connections, output: Output) {
     for fault in connections.faults() {
         output.print_info(&format!("warning: {}", crate::content::printable(&fault.message())));
+    }
+}
+
+/// Returns an event for each server that could not be connected, if events are printed.
+fn unreachable_events(format: RunFormat, connections: &Connections) -> Vec<AgentEvent> {
+    match format {
+        RunFormat::Events => connections.faults().map(unreachable_event).collect(),
+        RunFormat::Text | RunFormat::Json => Vec::new(),
     }
 }
 

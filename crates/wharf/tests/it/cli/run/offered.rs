@@ -1,6 +1,9 @@
 //! Tests what the model is offered: which tools at once, and the instructions of servers.
 
-use super::{super::stderr, workspace};
+use super::{
+    super::{stderr, stdout},
+    workspace,
+};
 use crate::chat::TODO;
 use scripted_model::{Reply, ScriptedModel, Wire};
 use serde_json::Value;
@@ -43,4 +46,31 @@ fn instructions_of_servers_are_shown_if_the_file_says_so() {
     assert!(system.contains("Be brief.\n\n# todo\n\n"), "{system}");
     let usual = request("instructions: {inline: Be brief.}\n", "");
     assert!(!usual["messages"][0].to_string().contains("# todo"), "{usual}");
+}
+
+#[test]
+fn a_server_that_cannot_be_reached_is_named_in_every_form_of_output() {
+    let model = ScriptedModel::start(vec![Reply::text(Wire::Chat, "ok")]);
+    let workspace = workspace(Wire::Chat, &model, "");
+    let down = "  - name: notes\n    description: Notes\n    type: mcp\n    server: notes\n    transport: http\n    \
+        url: http://127.0.0.1:9/mcp\n";
+    let file = std::fs::read_to_string(workspace.path("agent.yaml")).expect("the agent file");
+    workspace.write("agent.yaml", file + down);
+    for flags in [&[][..], &["--json"], &["--events"]] {
+        let output = workspace.wharf(&[&["run", "Hi"], flags].concat());
+        assert_eq!(output.status.code(), Some(0), "{flags:?}: {}", stderr(&output));
+        let shown = stderr(&output);
+        let is_warning = |it: &&str| it.starts_with("warning: ") && it.contains("notes");
+        assert_eq!(shown.lines().filter(is_warning).count(), 1, "{flags:?}: {shown}");
+        if flags == ["--events"] {
+            let events = stdout(&output);
+            let mut events = events.lines().map(|it| serde_json::from_str::<Value>(it).expect("an event"));
+            assert_eq!(events.next().expect("an event")["event"], "started");
+            let error = events.next().expect("an event");
+            let kind = (&error["event"], &error["data"]["error_type"]);
+            assert_eq!(kind, (&"error".into(), &"mcp_connection_error".into()), "{error}");
+            let message = error["data"]["message"].as_str().expect("a message");
+            assert!(message.contains("notes"), "{message}");
+        }
+    }
 }
