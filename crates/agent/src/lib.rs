@@ -21,6 +21,7 @@ mod estimate;
 mod events;
 mod framing;
 mod history;
+mod image;
 pub mod message;
 pub mod model;
 mod model_tape;
@@ -47,6 +48,7 @@ pub use conversation_store::{ConversationStore, EntryBatch, StoreFuture, StoredS
 pub use entry::{Entry, EntryBody, EntryText};
 pub use events::{AgentEvent, ApprovalQuestion, ToolCallEvent, ToolStatus};
 pub use history::History;
+pub use image::check_image;
 pub use model_tape::ModelTape;
 pub use policy::RunRules;
 pub use provider::{default_endpoint, key_variable, key_variables, uses_key_variable};

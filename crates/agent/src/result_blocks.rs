@@ -1,14 +1,15 @@
 //! The blocks of a result as content for a model: texts, images, and a line for each block that a model is not shown.
 
-use crate::message::{Content, describe_bytes};
+use crate::{
+    image::check_image,
+    message::{Content, describe_bytes},
+};
 use wharf_runtime::{
     CallRecord, Outcome, Raw,
     content::{Block, CallResult, Contents, Item},
     result_handle::DocumentKind,
 };
 
-/// Media types of images that every provider accepts.
-const IMAGE_TYPES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 /// Maximum size of an image that a model is shown, in bytes.
 const MAX_IMAGE_BYTES: usize = 5 << 20;
 /// Maximum number of images of one result that a model is shown.
@@ -89,9 +90,9 @@ fn describe_block(block: Item<Block>, handle: Option<&str>, images: &mut usize) 
     }
 }
 
-/// Checks that providers accept an image. One that they refuse would spoil every later request of the conversation.
+/// Returns whether providers accept an image.
 fn is_showable(media_type: &str, base64: &str) -> bool {
-    IMAGE_TYPES.contains(&media_type) && base64.len() / 4 * 3 <= MAX_IMAGE_BYTES && !base64.is_empty()
+    base64.len() / 4 * 3 <= MAX_IMAGE_BYTES && check_image(media_type, base64).is_ok()
 }
 
 #[cfg(test)]
@@ -118,6 +119,7 @@ mod tests {
             (json!({ "type": "resource", "resource": blob }), "image [image/gif, 1 KB: r-3]", false),
             (image("image/svg+xml", "QUJDRA=="), "[image/svg+xml, 1 KB: r-3]", true),
             (image("image/png", ""), "[image/png, 0 KB: r-3]", true),
+            (image("image/png", "QUJDRA"), "[image/png, 1 KB: r-3]", true),
             (image("image/png", &"QUJD".repeat(MAX_IMAGE_BYTES / 3 + 1)), "[image/png, 5121 KB: r-3]", true),
             (
                 json!({ "type": "audio", "mimeType": "audio/wav", "data": "QUJD" }),

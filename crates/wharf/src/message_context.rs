@@ -3,9 +3,10 @@
 //! A text of a server is always in a block, or after a line, that names where it is from. Nothing here reads a server.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
+use http::StatusCode;
 use std::path::Path;
 use wharf_agent::{
-    Attachment, fence,
+    Attachment, check_image, fence,
     message::{AnswerMessage, AnswerPart, Content, Message},
 };
 use wharf_config::read_regular;
@@ -53,6 +54,14 @@ impl UserMessage {
 }
 
 impl ContentError {
+    /// Returns the HTTP status for a client.
+    pub(crate) fn status(&self) -> StatusCode {
+        match self {
+            ContentError::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
+            ContentError::Unusable(_) => StatusCode::UNPROCESSABLE_ENTITY,
+        }
+    }
+
     pub(crate) fn message(&self) -> &str {
         match self {
             ContentError::TooLarge(message) | ContentError::Unusable(message) => message,
@@ -81,11 +90,18 @@ fn describe_contents(contents: Item<Contents>, source: &str) -> Result<Attachmen
         (None, Some(base64)) if is_over_image_limit(&base64) => {
             return Err(ContentError::TooLarge(format!("`{uri}` is larger than 5 MiB")));
         }
-        (None, Some(base64)) if media_type.starts_with("image/") => Content::image(media_type, base64),
+        (None, Some(base64)) if media_type.starts_with("image/") => image_or_line(media_type, base64),
         (None, _) => return Err(ContentError::Unusable(format!("`{uri}` is neither text nor an image"))),
     };
     let title = format!("Resource {uri} of the server {source}");
     Ok(Attachment { title, source: Some(source.to_owned()), content })
+}
+
+/// Returns an image of a server, or a line in its place if models cannot be shown it.
+fn image_or_line(media_type: String, base64: String) -> Content {
+    let is_shown = check_image(&media_type, &base64).is_ok() && !is_over_image_limit(&base64);
+    let image = Content::image(media_type, base64);
+    if is_shown { image } else { Content::Text(image.as_text()) }
 }
 
 /// Returns whether an image is larger than a message may contain.
@@ -94,11 +110,11 @@ fn is_over_image_limit(base64: &str) -> bool {
     (base64.len() - padding) * 3 / 4 > MAX_IMAGE_BYTES
 }
 
-/// Checks the number and the size of the images of a message.
+/// Checks the number, size, type and data of the images of a message.
 pub(crate) fn check_images(content: &[Content]) -> Result<(), ContentError> {
     let images = || {
         content.iter().filter_map(|it| match it {
-            Content::Image { base64, .. } => Some(base64),
+            Content::Image { media_type, base64, .. } => Some((media_type, base64)),
             Content::Text(_) => None,
         })
     };
@@ -106,10 +122,11 @@ pub(crate) fn check_images(content: &[Content]) -> Result<(), ContentError> {
     if images().count() > MAX_ATTACHMENTS {
         return too_large(format!("a message can have {MAX_ATTACHMENTS} images, not {}", images().count()));
     }
-    match images().any(|it| is_over_image_limit(it)) {
-        true => too_large("an image is larger than 5 MiB".to_owned()),
-        false => Ok(()),
+    if images().any(|(_, base64)| is_over_image_limit(base64)) {
+        return too_large("an image is larger than 5 MiB".to_owned());
     }
+    let mut checked = images().map(|(media_type, base64)| check_image(media_type, base64));
+    checked.try_for_each(|it| it.map_err(ContentError::Unusable))
 }
 
 /// Reads a file of the user: a text or an image. The error is for the user.
@@ -155,7 +172,7 @@ pub(crate) fn prompt_message(
 fn marked_message(message: PromptMessage, mark: &str) -> Result<Message, ContentError> {
     let content = match message.content {
         Item::Valid(Block::Text(text)) => Content::Text(text),
-        Item::Valid(Block::Image { data, mime_type }) => Content::image(mime_type, data),
+        Item::Valid(Block::Image { data, mime_type }) => image_or_line(mime_type, data),
         Item::Valid(Block::Resource(Contents { uri, text: Some(text), .. })) => {
             Content::Text(fence(&format!("Resource {uri} of the server {mark}"), &text))
         }
@@ -176,6 +193,26 @@ fn marked_message(message: PromptMessage, mark: &str) -> Result<Message, Content
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn an_image_of_a_server_that_models_cannot_be_shown_is_a_line() {
+        let shown = |media_type: &str, base64: &str| {
+            let blob = json!({ "uri": "f://a", "mimeType": media_type, "blob": base64 });
+            let read = ReadResult::read(&json!({ "contents": [blob] }).into());
+            let attached = resource_attachments(read, "files").expect("contents").remove(0).content;
+            let image = json!({ "type": "image", "mimeType": media_type, "data": base64 });
+            let prompt = json!({ "messages": [{ "role": "user", "content": image }] });
+            let message =
+                prompt_message(PromptResult::read(&prompt.into()), ("files", "p")).expect("a prompt");
+            assert_eq!(message.content.last(), Some(&attached), "a prompt is like a resource");
+            attached
+        };
+        assert_eq!(shown("image/png", "QUJD"), Content::image("image/png", "QUJD"));
+        for (media_type, base64, size) in [("image/svg+xml", "QUJD", 1), ("image/png", "", 0)] {
+            assert_eq!(shown(media_type, base64), Content::Text(format!("[{media_type}, {size} KB]")));
+        }
+    }
 
     #[test]
     fn files_are_texts_or_images_of_bounded_size() {

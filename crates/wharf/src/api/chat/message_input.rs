@@ -5,7 +5,7 @@ use super::{
     chat_request::{given, invalid},
 };
 use crate::{
-    message_context::{ContentError, MAX_ATTACHMENTS, UserMessage},
+    message_context::{MAX_ATTACHMENTS, UserMessage},
     message_reader::{MessageError, MessageReader},
 };
 use http::StatusCode;
@@ -143,13 +143,7 @@ impl From<MessageError> for Problem {
             MessageError::Prompt(fault) => refused(&fault, StatusCode::UNPROCESSABLE_ENTITY, || {
                 format!("the prompt cannot be used: {}", fault.cause)
             }),
-            MessageError::Content(error) => {
-                let status = match error {
-                    ContentError::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
-                    ContentError::Unusable(_) => StatusCode::UNPROCESSABLE_ENTITY,
-                };
-                Problem::new(status, error.message())
-            }
+            MessageError::Content(error) => Problem::new(error.status(), error.message()),
         }
     }
 }

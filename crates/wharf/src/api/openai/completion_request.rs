@@ -119,7 +119,7 @@ impl CompletionRequest {
             let content = read_content(&message["content"], at)?;
             check_images(&content).map_err(|error| {
                 OpenAiError::parameter(&format!("messages[{at}].content"), error.message())
-                    .with_status(StatusCode::PAYLOAD_TOO_LARGE)
+                    .with_status(error.status())
             })?;
             match message["role"].as_str().unwrap_or_default() {
                 "system" | "developer" => self.instructions.push(join_text(&content)),

@@ -154,3 +154,40 @@ fn a_resource_that_is_too_long_becomes_a_handle() {
     let foreign = sent(&model);
     assert!(foreign.contains("r-1") && !foreign.contains("long words"), "a foreign handle: {foreign}");
 }
+
+/// The message is kept before the model is asked, so an image that the provider refuses would spoil the conversation.
+#[test]
+fn an_image_that_no_model_takes_is_refused_and_not_kept() {
+    let model = ScriptedModel::start(vec![Reply::text(Wire::Chat, "ok")]);
+    let server = serve(&agent_file(&model, TODO));
+    let ui = |media_type: &str, data: &str| {
+        let file = json!({ "type": "file", "mediaType": media_type, "url": format!("data:{media_type};base64,{data}") });
+        json!({ "id": "ui-1", "trigger": "submit-message",
+            "messages": [{ "id": "m", "role": "user", "parts": [{ "type": "text", "text": "Hi" }, file] }] })
+    };
+    let ag_ui = |media_type: &str, data: &str| {
+        let image =
+            json!({ "type": "image", "source": { "type": "data", "mimeType": media_type, "value": data } });
+        json!({ "threadId": "ag-1", "runId": "r", "tools": [], "context": [], "state": {}, "forwardedProps": {},
+            "messages": [{ "id": "m", "role": "user", "content": [{ "type": "text", "text": "Hi" }, image] }] })
+    };
+    for (media_type, data, detail) in [
+        (
+            "image/svg+xml",
+            "QUJD",
+            "'image/svg+xml'; the types are image/png, image/jpeg, image/gif, image/webp",
+        ),
+        ("text/plain", "QUJD", "'text/plain'; the types are image/png"),
+        ("image/png", "a picture", "'image/png' has to be base64"),
+    ] {
+        for (path, body) in
+            [("/api/v1/chat/ui", ui(media_type, data)), ("/api/v1/chat/ag-ui", ag_ui(media_type, data))]
+        {
+            let (status, problem) = server.ask("POST", path, Some(&body));
+            assert_eq!(status, 422, "{path} {media_type}: {problem}");
+            assert!(problem["detail"].as_str().is_some_and(|it| it.contains(detail)), "{path}: {problem}");
+        }
+    }
+    let (_, listed) = server.ask("GET", "/api/v1/conversations", None);
+    assert_eq!((&listed["items"], model.requests().len()), (&json!([]), 0));
+}

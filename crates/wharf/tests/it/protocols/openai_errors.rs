@@ -17,6 +17,10 @@ fn parameters_that_cannot_be_used_are_named() {
     let server = serve(&agent_file(&model, TODO));
     let user = |content: Value| json!([{ "role": "user", "content": content }]);
     let hi = user("Hi".into());
+    let image = |media_type: &str, base64: &str| {
+        let url = format!("data:{media_type};base64,{base64}");
+        json!([{ "type": "image_url", "image_url": { "url": url } }])
+    };
     for (change, status, parameter) in [
         (json!({ "tools": [{ "type": "function", "function": { "name": "f" } }] }), 400, "tools"),
         (json!({ "functions": [{ "name": "f" }] }), 400, "functions"),
@@ -46,6 +50,8 @@ fn parameters_that_cannot_be_used_are_named() {
             400,
             "messages[0].content",
         ),
+        (json!({ "messages": user(image("image/svg+xml", "QUJD")) }), 422, "messages[0].content"),
+        (json!({ "messages": user(image("image/png", "a picture")) }), 422, "messages[0].content"),
     ] {
         let mut body = json!({ "model": "wharf", "messages": hi });
         for (key, value) in change.as_object().expect("changes") {
