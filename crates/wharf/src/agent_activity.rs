@@ -23,6 +23,11 @@ pub(crate) fn describe_activity(event: &AgentEvent) -> Option<String> {
     Some(printable(&line))
 }
 
+/// Returns whether an event says that a call was sent.
+pub(crate) fn is_sent_call(event: &AgentEvent) -> bool {
+    matches!(event, AgentEvent::ToolCall(call) if call.status == ToolStatus::InProgress)
+}
+
 /// Returns the event of a source that could not be connected. The model continues without its tools.
 pub(crate) fn unreachable_event(fault: &Fault) -> AgentEvent {
     AgentEvent::Error {

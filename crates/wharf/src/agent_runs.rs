@@ -39,8 +39,8 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 use wharf_agent::{
-    AgentEvent, Approver, InputAnswerer, RunRequest, RunRules, RunStatus, StoredState, client::ModelClient,
-    message::Content, model::ModelChanges,
+    AgentEvent, Approver, InputAnswerer, RunReport, RunRequest, RunRules, RunStatus, StoredState,
+    client::ModelClient, message::Content, model::ModelChanges,
 };
 use wharf_config::{AgentPolicy, AgentSettings, MaskedString, Plan};
 use wharf_runtime::{BreakerSnapshot, BreakerState, Caller, Catalog, Handle, Redactor};
@@ -96,6 +96,11 @@ impl RunHandle {
     pub(crate) fn read(&self) -> RunEvents {
         let (conversation_id, run_id) = (self.conversation_id.clone(), self.run_id.clone());
         RunEvents { conversation_id, run_id, reader: self.log.read_after(0) }
+    }
+
+    /// Returns whether the run has ended without an answer and sent no call, so that another run repeats nothing.
+    pub(crate) fn is_without_effect(&self, is_answer: impl Fn(&RunReport) -> bool) -> bool {
+        self.log.is_without_effect(is_answer)
     }
 }
 

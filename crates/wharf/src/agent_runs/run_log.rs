@@ -4,6 +4,7 @@
 //! merged into one, so a slow client costs the text of the answer and not an event for each piece.
 
 use super::older_events::OlderEvents;
+use crate::agent_activity::is_sent_call;
 use std::{
     collections::VecDeque,
     sync::{
@@ -13,7 +14,7 @@ use std::{
     time::Duration,
 };
 use tokio::{sync::watch, time::sleep};
-use wharf_agent::AgentEvent;
+use wharf_agent::{AgentEvent, RunReport};
 
 /// Number of events that are kept for clients that attach again.
 const MAX_KEPT_EVENTS: usize = 1_000;
@@ -34,6 +35,8 @@ struct KeptEvents {
     events: VecDeque<NumberedEvent>,
     /// Number of the latest event that a client has read.
     read: u64,
+    /// Whether a call was sent.
+    has_called: bool,
 }
 
 /// An event and its number, which begins at 1.
@@ -130,6 +133,18 @@ impl RunLog {
         self.readers.load(Ordering::Relaxed) == 0
     }
 
+    /// Returns whether the run has ended without an answer and sent no call.
+    pub(super) fn is_without_effect(&self, is_answer: impl Fn(&RunReport) -> bool) -> bool {
+        let is_closed = self.latest.borrow().is_closed;
+        let kept = self.kept();
+        let has_failed = match kept.events.back().map(|it| &*it.event) {
+            Some(AgentEvent::Done(report)) => !is_answer(report),
+            // A run that is aborted has no report.
+            _ => is_closed,
+        };
+        has_failed && !kept.has_called
+    }
+
     fn kept(&self) -> MutexGuard<'_, KeptEvents> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -138,6 +153,7 @@ impl RunLog {
 impl KeptEvents {
     /// Appends an event, or merges it into the latest one. Returns the number of the latest event.
     fn push(&mut self, event: AgentEvent) -> u64 {
+        self.has_called |= is_sent_call(&event);
         let number = self.events.back().map_or(0, |it| it.number);
         if let Some(latest) = self.events.back_mut().filter(|it| it.number > self.read)
             && let Some(merged) = merge(&latest.event, &event)

@@ -18,7 +18,7 @@ use super::{
 };
 use crate::http_server::RequestBody;
 use crate::{
-    agent_activity::describe_activity,
+    agent_activity::{describe_activity, is_sent_call},
     agent_runs::{NewRun, RunEvents, StartError},
 };
 use chunks::{ChunkWriter, CompletionHead};
@@ -34,7 +34,7 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 use tokio::time::timeout;
-use wharf_agent::{AgentEvent, RunReport, ToolStatus};
+use wharf_agent::{AgentEvent, RunReport};
 use wharf_mcp::serve::http::Body;
 
 /// Prefix of the paths of this protocol. Errors below it have OpenAI's form.
@@ -122,7 +122,7 @@ async fn stream(mut events: RunEvents, mut writer: ChunkWriter) -> Result<Respon
     while begun.is_empty() {
         let Ok(next) = timeout(HEAD_TIMEOUT, events.next()).await else { break };
         let Some((_, event)) = next else { return Ok(aborted(has_called)) };
-        has_called |= is_call(&event);
+        has_called |= is_sent_call(&event);
         if let AgentEvent::Done(report) = &*event
             && let Err(error) = writer.head.completion(report, "")
         {
@@ -144,7 +144,7 @@ async fn answer(
 ) -> Result<Response<Body>, Problem> {
     let (mut reasoning, mut has_called) = (String::new(), false);
     while let Some((_, event)) = events.next().await {
-        has_called |= is_call(&event);
+        has_called |= is_sent_call(&event);
         match &*event {
             AgentEvent::Thinking(text) => reasoning.push_str(text),
             AgentEvent::Done(report) => {
@@ -186,11 +186,6 @@ fn error_response(
         headers.insert(header::RETRY_AFTER, wait);
     }
     response
-}
-
-/// Checks whether an event says that a call was sent.
-fn is_call(event: &AgentEvent) -> bool {
-    matches!(event, AgentEvent::ToolCall(call) if call.status == ToolStatus::InProgress)
 }
 
 /// Returns the names under which the agent can be asked. Without a model there are none.

@@ -122,7 +122,7 @@ impl CompletionHead {
 }
 
 /// Returns why an answer ended, or nothing if there is no answer.
-fn finish_reason(report: &RunReport) -> Option<&'static str> {
+pub(super) fn finish_reason(report: &RunReport) -> Option<&'static str> {
     match report.status() {
         RunStatus::Finished => Some("stop"),
         RunStatus::Limit => Some("length"),

@@ -1,6 +1,6 @@
 //! The runs of chat completions, by their request, so that a client that repeats a request gets the run that it began.
 
-use super::chunks::CompletionHead;
+use super::chunks::{CompletionHead, finish_reason};
 use crate::agent_runs::{RunEvents, RunHandle};
 use sha2::{Digest, Sha256};
 use std::{
@@ -9,6 +9,7 @@ use std::{
     time::Duration,
 };
 use tokio::time::Instant;
+use wharf_agent::RunReport;
 
 /// Maximum number of runs that can be joined.
 const MAX_RUNS: usize = 64;
@@ -60,10 +61,12 @@ impl CompletionRuns {
         runs.push_back(KnownRun { key, until, run: events.handle(), head: head.clone() });
     }
 
-    /// Returns the run of an equal request, from its beginning.
+    /// Returns the run of an equal request, from its beginning. One that ended without an answer is forgotten if it sent no
+    /// call, because the client repeats the request to get an answer.
     pub(super) fn join(&self, key: &CompletionKey) -> Option<StartedCompletion> {
         let mut runs = self.runs();
-        runs.retain(|it| it.until > Instant::now());
+        let is_answer = |report: &RunReport| finish_reason(report).is_some();
+        runs.retain(|it| it.until > Instant::now() && !it.run.is_without_effect(is_answer));
         let found = runs.iter().find(|it| it.key == *key)?;
         Some(StartedCompletion { events: found.run.read(), head: found.head.clone() })
     }

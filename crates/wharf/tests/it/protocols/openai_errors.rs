@@ -4,7 +4,7 @@ use super::PublishedClient;
 use crate::chat::{TODO, agent_file, serve, wait_for};
 use scripted_model::{Action, Reply, ScriptedModel, Wire};
 use serde_json::{Value, json};
-use std::time::Duration;
+use std::{io::Write, net::TcpStream, time::Duration};
 
 /// Asks for a completion. Returns status and body.
 fn complete(server: &crate::serve::server::Server, body: &Value) -> (u16, Value) {
@@ -145,4 +145,75 @@ fn a_repeated_request_begins_a_run_after_the_time_of_the_first_one() {
     };
     assert_eq!((ask("0"), ask("1")), (1, 1), "the second request joins the run of the first");
     wait_for("another run", || (ask("1") == 2).then_some(()));
+}
+
+/// Asks for a completion as the try with this number.
+fn try_again(server: &crate::serve::server::Server, retries: &str, body: &Value) -> (u16, Value) {
+    let token = format!("Authorization: Bearer {}", server.token);
+    let retries = format!("x-stainless-retry-count: {retries}");
+    let headers = [token.as_str(), "Content-Type: application/json", &retries];
+    server.ask_with("POST", "/v1/chat/completions", &headers, Some(body))
+}
+
+#[test]
+fn a_repeated_request_begins_a_run_if_the_first_one_failed_without_a_call() {
+    let create = Reply::calls(Wire::Chat, &[("c1", "todo__create_todo", r#"{"title":"a"}"#)]);
+    let down = || Reply::error(403, &json!({ "error": { "message": "not now" } }));
+    let model = ScriptedModel::start(vec![
+        down(),
+        Reply::text(Wire::Chat, "Done."),
+        create,
+        down(),
+        Reply::text(Wire::Chat, "Again."),
+    ]);
+    let server = serve(&agent_file(&model, TODO));
+    let body = |text: &str| json!({ "model": "wharf", "messages": [{ "role": "user", "content": text }] });
+    let (status, failed) = try_again(&server, "0", &body("Hi"));
+    assert_eq!(status, 502, "{failed}");
+    let (status, answer) = try_again(&server, "1", &body("Hi"));
+    let text = |answer: &Value| answer["choices"][0]["message"]["content"].clone();
+    assert_eq!((status, text(&answer)), (200, json!("Done.")), "{answer}");
+    let (status, again) = try_again(&server, "2", &body("Hi"));
+    assert_eq!((status, text(&again)), (200, json!("Done.")), "an answer is joined: {again}");
+    for retries in ["0", "1"] {
+        let (status, failed) = try_again(&server, retries, &body("Create it"));
+        assert_eq!(status, 502, "a run that sent a call is joined: {failed}");
+    }
+    assert_eq!(model.requests().len(), 4);
+}
+
+#[test]
+fn a_repeated_request_begins_a_run_if_the_stream_of_the_first_one_was_left() {
+    let silent = Reply::stream("").then(Action::Hang);
+    let model = ScriptedModel::start(vec![silent, Reply::text(Wire::Chat, "Done.")]);
+    let server = serve(&agent_file(&model, TODO));
+    let body = json!({ "model": "wharf", "messages": [{ "role": "user", "content": "Hi" }], "stream": true });
+    let text = body.to_string();
+    let request = format!(
+        "POST /v1/chat/completions HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {}\r\n\
+         Content-Type: application/json\r\nx-stainless-retry-count: 0\r\nContent-Length: {}\r\n\r\n{text}",
+        server.address,
+        server.token,
+        text.len()
+    );
+    let mut stream = TcpStream::connect(&server.address).expect("a connection");
+    stream.write_all(request.as_bytes()).expect("a request");
+    model.wait_for_requests(1);
+    drop(stream);
+    model.wait_for_abandoned(1);
+    // The run of the first try ends a moment after its question.
+    let answered = wait_for("an answer", || {
+        let response = server.raw(
+            "POST",
+            "/v1/chat/completions",
+            &[
+                &format!("Authorization: Bearer {}", server.token),
+                "Content-Type: application/json",
+                "x-stainless-retry-count: 1",
+            ],
+            Some(&body),
+        );
+        response.contains("Done.").then_some(response)
+    });
+    assert!(answered.starts_with("HTTP/1.1 200"), "{answered}");
 }
