@@ -50,7 +50,7 @@ pub use events::{AgentEvent, ApprovalQuestion, ToolCallEvent, ToolStatus};
 pub use history::History;
 pub use image::check_image;
 pub use model_tape::ModelTape;
-pub use policy::RunRules;
+pub use policy::{RunRules, approved_definition};
 pub use provider::{default_endpoint, key_variable, key_variables, uses_key_variable};
 pub use result_text::CallFate;
 pub use run_ending::{LimitKind, RunError, RunReport, RunStatus, RunUsage};

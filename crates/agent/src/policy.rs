@@ -35,7 +35,7 @@ pub(crate) struct PolicyDecision {
 
 impl RunRules {
     /// Returns the rule that denies a tool, if any. Such a tool is not offered either.
-    pub(crate) fn denying_rule(&self, tool_id: &str) -> Option<&Glob> {
+    pub fn denying_rule(&self, tool_id: &str) -> Option<&Glob> {
         let rules = self.deny.iter().chain(&self.configured.deny).chain(&self.operator.deny);
         rules.into_iter().find(|it| it.matches(tool_id))
     }
@@ -123,6 +123,11 @@ impl RunRules {
         }
         default.map(|it| decided(it, format!("'default' of wharf.toml is '{}'", it.as_str())))
     }
+}
+
+/// Returns the hash of the definition of a tool, to which an approval of the tool is bound.
+pub fn approved_definition(tool: &ToolEntry) -> String {
+    ToolFacts::of(tool).definition_hash
 }
 
 fn find_rule<'a>(rules: &'a [Glob], tool: &ToolFacts) -> Option<&'a Glob> {

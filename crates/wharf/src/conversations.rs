@@ -2,14 +2,15 @@
 
 use sha2::{Digest, Sha256};
 use std::{
+    collections::HashSet,
     sync::{Arc, Mutex, PoisonError},
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 use tokio::time::timeout;
 use uuid::Uuid;
 use wharf_agent::{
-    ApprovalAnswer, ApprovalQuestion, ConversationStore, Entry, EntryBatch, History, RunStatus, StoreFuture,
-    StoredState, dialect::Usage,
+    ApprovalAnswer, ApprovalQuestion, ConversationStore, Entry, EntryBatch, EntryBody, History, RunStatus,
+    StoreFuture, StoredState, dialect::Usage,
 };
 use wharf_runtime::Redactor;
 use wharf_store::{
@@ -182,6 +183,18 @@ impl Conversations {
     fn begun(&self, lease: RunLease, history: History) -> BegunRun {
         let kept = KeptRun { conversations: self.clone(), lease: Mutex::new(lease) };
         BegunRun { kept: Arc::new(kept), history }
+    }
+
+    /// Returns the tools that people allowed for the whole conversation, each with the hash of its definition.
+    pub(crate) async fn allowed_tools(
+        &self,
+        conversation_id: &str,
+    ) -> Result<HashSet<(String, String)>, StoreError> {
+        let allowed = |entry: Entry| match entry.body {
+            EntryBody::Approval { tool, is_allowed: true, .. } => tool,
+            _ => None,
+        };
+        Ok(self.read(conversation_id).await?.into_iter().filter_map(allowed).collect())
     }
 
     /// Reads all entries of a conversation.

@@ -1,7 +1,7 @@
 //! The conversation of a chat: its messages, its tokens, and what happened in the last run.
 
 use crate::agent_activity::format_duration;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use uuid::Uuid;
 use wharf_agent::{AgentEvent, RunUsage, ToolStatus, message::Message};
 
@@ -16,6 +16,8 @@ pub(super) struct ChatConversation {
     pub(super) is_new: bool,
     /// Messages, if the conversation is not kept.
     pub(super) messages: Vec<Message>,
+    /// Tools that were allowed before this chat continued it, each with the hash of its definition.
+    pub(super) allowed_tools: HashSet<(String, String)>,
     pub(super) usage: RunUsage,
     pub(super) runs: u64,
     pub(super) last_run: RunNotes,
@@ -28,6 +30,7 @@ impl ChatConversation {
             id: Uuid::now_v7().to_string(),
             is_new: true,
             messages: Vec::new(),
+            allowed_tools: HashSet::new(),
             usage: RunUsage::default(),
             runs: 0,
             last_run: RunNotes::default(),

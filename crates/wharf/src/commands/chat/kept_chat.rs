@@ -8,7 +8,7 @@ use crate::{
     exit::Exit,
     lease_owner::LeaseOwner,
 };
-use std::sync::Arc;
+use std::{collections::HashSet, sync::Arc};
 use wharf_agent::RunRequest;
 use wharf_runtime::Handle;
 use wharf_store::{BeginError, Store};
@@ -44,6 +44,12 @@ impl KeptChat {
                 Err(CommandError::new("MCPError", "there is no conversation to continue", Exit::NotFound))
             }
         }
+    }
+
+    /// Returns the tools that were allowed for a conversation, each with the hash of its definition.
+    pub(super) async fn allowed_tools(&self, id: &str) -> Result<HashSet<(String, String)>, CommandError> {
+        let allowed = self.conversations.allowed_tools(id).await;
+        allowed.map_err(|error| begin_error(Some(id), BeginError::Store(error)))
     }
 
     /// Begins a run in a conversation, which the first message creates. The request continues it.

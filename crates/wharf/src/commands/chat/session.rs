@@ -112,7 +112,9 @@ impl<'a> ChatSession<'a> {
         if continues {
             let (id, title) = kept.find(args.conversation.as_deref()).await?;
             self.app.output.print_info(&format!("continuing {id}: {}", printable(&title)));
-            self.conversation = ChatConversation { id, is_new: false, ..ChatConversation::new() };
+            let allowed_tools = kept.allowed_tools(&id).await?;
+            self.conversation =
+                ChatConversation { id, is_new: false, allowed_tools, ..ChatConversation::new() };
         }
         self.kept = Some(kept);
         Ok(())

@@ -22,11 +22,16 @@ fn workspace(model: &ScriptedModel, more: &str) -> CliWorkspace {
 
 /// Starts a chat on a terminal, and waits for its prompt.
 fn start(workspace: &CliWorkspace, flags: &[&str]) -> TerminalProgram {
+    start_with(workspace, flags, "5 tools of 1 server.")
+}
+
+/// Starts a chat that greets with a number of tools.
+fn start_with(workspace: &CliWorkspace, flags: &[&str], tools: &str) -> TerminalProgram {
     let home = workspace.path("home").to_string_lossy().into_owned();
     let variables = [("HOME".to_owned(), home), ("PATH".to_owned(), "/usr/bin:/bin".to_owned())];
     let words = [&[env!("CARGO_BIN_EXE_wharf"), "chat"], flags].concat();
     let mut chat = TerminalProgram::start(workspace.folder.path(), &variables, &words);
-    chat.wait_for("5 tools of 1 server. /help lists the commands, Ctrl-D leaves.\n>");
+    chat.wait_for(&format!("{tools} /help lists the commands, Ctrl-D leaves.\n>"));
     chat
 }
 
@@ -160,7 +165,24 @@ fn an_allowed_tool_stays_allowed_when_the_conversation_continues() {
     chat.type_in(CTRL_D);
     assert_eq!(chat.end().code, Some(0));
     let mut chat = start(&workspace, &["--continue"]);
+    say(&mut chat, "/approvals", "allowed in this conversation: todo:create_todo");
     say(&mut chat, "Two", "→ todo__create_todo title=\"b\"");
+    chat.type_in(CTRL_D);
+    assert_eq!(chat.end().code, Some(0));
+}
+
+#[test]
+fn rules_of_the_operator_are_shown_and_hide_tools() {
+    let model = ScriptedModel::start(Vec::new());
+    let workspace = workspace(&model, "approval: {deny: ['todo:update_*']}\n");
+    let rules = "[agent.approval]\ndeny = ['todo:delete_*']\nask = ['todo:create_*']\ndefault = 'deny'\n";
+    workspace.write("wharf.toml", rules);
+    let settings = workspace.path("wharf.toml").display().to_string();
+    let mut chat = start_with(&workspace, &["--settings", &settings], "3 tools of 1 server.");
+    say(&mut chat, "/tools delete", "no tools");
+    let shown = "deny:  todo:update_*\nask:   -\nallow: -\nallowed in this conversation: -\ndefault: ask\n\
+        wharf.toml deny:  todo:delete_*\nwharf.toml ask:   todo:create_*\nwharf.toml default: deny\n";
+    say(&mut chat, "/approvals", shown);
     chat.type_in(CTRL_D);
     assert_eq!(chat.end().code, Some(0));
 }

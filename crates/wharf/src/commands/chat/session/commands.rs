@@ -9,8 +9,9 @@ use crate::{
     },
     content::printable,
 };
-use std::sync::Arc;
-use wharf_config::{ApprovalRules, Glob};
+use std::{collections::BTreeSet, sync::Arc};
+use wharf_agent::approved_definition;
+use wharf_config::{ApprovalRules, Glob, OperatorRules};
 use wharf_runtime::catalog::ToolEntry;
 
 impl ChatSession<'_> {
@@ -38,11 +39,9 @@ impl ChatSession<'_> {
 
     /// Returns the tools that the model may call.
     pub(super) fn offered_tools(&self) -> impl Iterator<Item = &Arc<ToolEntry>> {
-        let rules = self.rules.deny.iter().chain(&self.rules.configured.deny);
-        let denied: Vec<&Glob> = rules.collect();
-        self.connections.catalog.tools.iter().filter(move |it| {
+        self.connections.catalog.tools.iter().filter(|it| {
             let is_usable = it.for_models && it.blocked.is_none() && it.quarantined.is_none();
-            is_usable && !denied.iter().any(|rule| rule.matches(&it.id()))
+            is_usable && self.rules.denying_rule(&it.id()).is_none()
         })
     }
 
@@ -96,20 +95,44 @@ impl ChatSession<'_> {
 
     fn approvals(&self) -> String {
         let ApprovalRules { default, allow, ask, deny, after_untrusted: _ } = &self.rules.configured;
-        let names = |globs: &[&[Glob]]| {
-            let all: Vec<&str> = globs.iter().copied().flatten().map(Glob::as_str).collect();
-            if all.is_empty() { "-".to_owned() } else { all.join(", ") }
-        };
-        let tools = self.approver.as_ref().map(|it| it.allowed_tools()).unwrap_or_default();
-        let tools = if tools.is_empty() { "-".to_owned() } else { tools.join(", ") };
         let default = if self.rules.allow_all { "allow (--yes)" } else { default.as_str() };
         format!(
-            "deny:  {}\nask:   {}\nallow: {}\nallowed in this conversation: {tools}\ndefault: {default}\n",
-            names(&[deny, &self.rules.deny]),
-            names(&[ask]),
-            names(&[allow, &self.rules.allow]),
+            "deny:  {}\nask:   {}\nallow: {}\nallowed in this conversation: {}\ndefault: {default}\n{}",
+            list(&[deny, &self.rules.deny]),
+            list(&[ask]),
+            list(&[allow, &self.rules.allow]),
+            or_dash(&self.allowed_tools().iter().map(String::as_str).collect::<Vec<_>>()),
+            operator_rules(&self.rules.operator),
         )
     }
+
+    /// Returns the tools that the user allowed for the conversation, now or before it was continued.
+    fn allowed_tools(&self) -> BTreeSet<String> {
+        let now = self.approver.iter().flat_map(|it| it.allowed_tools());
+        let earlier = &self.conversation.allowed_tools;
+        // An approval ends when the definition of its tool changes.
+        let is_allowed = |it: &Arc<ToolEntry>| earlier.contains(&(it.id(), approved_definition(it)));
+        let tools = self.connections.catalog.tools.iter().filter(|it| is_allowed(it));
+        tools.map(|it| it.id()).chain(now).collect()
+    }
+}
+
+/// Formats the rules of wharf.toml, if there are any.
+fn operator_rules(rules: &OperatorRules) -> String {
+    let OperatorRules { default, allow, ask, deny, after_untrusted: _ } = rules;
+    let default = default.map(|it| format!("wharf.toml default: {}\n", it.as_str()));
+    let lines = [("deny: ", deny), ("ask:  ", ask), ("allow:", allow)];
+    let lines = lines.into_iter().filter(|(_, globs)| !globs.is_empty());
+    let lines = lines.map(|(word, globs)| format!("wharf.toml {word} {}\n", list(&[globs])));
+    lines.chain(default).collect()
+}
+
+fn list(globs: &[&[Glob]]) -> String {
+    or_dash(&globs.iter().copied().flatten().map(Glob::as_str).collect::<Vec<_>>())
+}
+
+fn or_dash(names: &[&str]) -> String {
+    if names.is_empty() { "-".to_owned() } else { names.join(", ") }
 }
 
 fn help() -> String {
