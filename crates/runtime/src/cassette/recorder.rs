@@ -60,6 +60,8 @@ struct RecorderState {
     conversations: ConversationNames,
     /// Number of calls and steps that have started, by conversation.
     started: HashMap<String, u64>,
+    /// The latest line of each server.
+    servers: HashMap<String, String>,
     /// The first error while writing, which makes the recording incomplete.
     error: Option<String>,
 }
@@ -83,7 +85,8 @@ impl Recorder {
         let mut part = open.open(part_path(path))?;
         part.write_all(CassetteLine::Header { version: VERSION, ignore }.to_text().as_bytes())?;
         let conversations = ConversationNames::new(naming);
-        let state = RecorderState { part, conversations, started: HashMap::new(), error: None };
+        let (started, servers) = (HashMap::new(), HashMap::new());
+        let state = RecorderState { part, conversations, started, servers, error: None };
         let (path, files) = (path.to_owned(), CassetteFiles::of(path));
         Ok(Recorder { path, files, placeholders, faults, has_timings, replayed, state: Mutex::new(state) })
     }
@@ -123,12 +126,18 @@ impl Recorder {
         }
     }
 
-    /// Records a server and what it offers.
+    /// Records a server and what it offers, unless its latest record is equal. A later record replaces an earlier one.
     pub fn add_server(&self, mut server: RecordedServer) {
         let RecordedServer { name: _, server: about, tools, prompts, resources, templates } = &mut server;
         let all = [about].into_iter().chain(tools).chain(prompts).chain(resources).chain(templates);
         all.for_each(|it| self.placeholders.mask_secrets_in(it));
-        self.write(&CassetteLine::Server(server));
+        let name = server.name.clone();
+        let text = CassetteLine::Server(server).to_text();
+        let mut state = self.state();
+        if state.servers.get(&name) != Some(&text) {
+            state.append(&text);
+            state.servers.insert(name, text);
+        }
     }
 
     /// Returns the position of a call or step that starts now. `id` is that of the conversation or client.
@@ -236,10 +245,7 @@ impl Recorder {
 
     fn write(&self, line: &CassetteLine) {
         let text = line.to_text();
-        let mut state = self.state();
-        if let Err(error) = state.part.write_all(text.as_bytes()) {
-            state.error.get_or_insert(error.to_string());
-        }
+        self.state().append(&text);
     }
 
     /// Ends the recording: writes the sorted lines to the file, atomically. Returns the number of strings that were
@@ -264,6 +270,14 @@ impl Recorder {
 
     fn state(&self) -> MutexGuard<'_, RecorderState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl RecorderState {
+    fn append(&mut self, line: &str) {
+        if let Err(error) = self.part.write_all(line.as_bytes()) {
+            self.error.get_or_insert(error.to_string());
+        }
     }
 }
 

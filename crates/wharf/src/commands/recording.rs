@@ -12,7 +12,7 @@ use crate::{
     output::Output,
     replayed_servers::ReplayedServers,
 };
-use std::{path::Path, sync::Arc};
+use std::{future, path::Path, sync::Arc};
 use wharf_agent::ModelTape;
 use wharf_config::Plan;
 use wharf_runtime::{
@@ -105,6 +105,20 @@ impl Recording {
                 recorder.add_servers(sources, &handle.catalog());
             }
         }
+    }
+
+    /// Records what the servers of a runtime offer whenever it changes, so that the recording of a killed command has its
+    /// servers. Never returns.
+    pub(super) async fn follow_servers(&self, handle: &Handle) {
+        let mut catalogs = handle.catalogs();
+        while self.recorder.is_some() {
+            catalogs.borrow_and_update();
+            self.add_servers_of(handle);
+            if catalogs.changed().await.is_err() {
+                break;
+            }
+        }
+        future::pending().await
     }
 
     /// Ends the recording. Returns the exit code of the command, or that of a recording that cannot be written.

@@ -115,7 +115,7 @@ async fn serve(
             () = registry.follow(runtime.handle()) => Exit::InternalError,
             () = delete_old_rows(&app, &store, results) => Exit::InternalError,
             () = follower.follow_conversations(app.agent_policy.keep) => Exit::InternalError,
-            () = startup.report_servers(runtime.handle()) => Exit::InternalError,
+            () = report_servers(&startup, recording, runtime.handle()) => Exit::InternalError,
         };
         startup.print_document(&runtime.handle());
         recording.add_servers_of(&runtime.handle());
@@ -241,6 +241,11 @@ fn prepare(
 /// Deletes old calls and expired results. Never returns.
 async fn delete_old_rows(app: &App, store: &Store, results: StoredResults) {
     tokio::join!(app.retention().run(store.clone()), results.sweep());
+}
+
+/// Prints and records what the servers offer. Never returns.
+async fn report_servers(startup: &Startup, recording: &Recording, handle: Handle) {
+    tokio::join!(startup.report_servers(handle.clone()), recording.follow_servers(&handle));
 }
 
 /// Joins the other replicas if the database can be shared. Returns this replica and the session store they share.

@@ -48,6 +48,7 @@ pub(super) async fn run(
             // A client that disconnects is not an error.
             _ = over_streams(service.clone(), tokio::io::stdin(), tokio::io::stdout()) => Exit::Success,
             () = announce(service.clone(), handle.clone()) => Exit::InternalError,
+            () = recording.follow_servers(&handle) => Exit::InternalError,
             exit = interrupted() => exit,
         };
         service.handler().shutdown();

@@ -289,6 +289,26 @@ fn gateway_records_its_calls_and_answers_from_the_recording() {
     drop(server);
 }
 
+/// A killed gateway leaves `FILE.part`, which has its servers.
+#[test]
+fn recording_of_a_killed_gateway_is_replayed() {
+    let folder = TempDir::new().expect("a folder");
+    fs::write(folder.path().join("agent.yaml"), TODO_AGENT).expect("a file");
+    let recordings = TempDir::new().expect("a folder");
+    let record = recordings.path().join("gateway.jsonl").display().to_string();
+    let mut server = Server::start_in(folder, &["--record", &record]);
+    let (status, live) = search(&server, "boat");
+    assert_eq!(status, 200, "{live}");
+    server.child.kill().expect("it runs");
+    let folder = server.into_folder();
+    assert!(!Path::new(&record).exists(), "the recording is not finished");
+    let part = format!("{record}.part");
+    let replayed = wharf(&folder).args(["replay", &part]).output().expect("wharf runs");
+    let text =
+        [replayed.stdout, replayed.stderr].map(|it| String::from_utf8_lossy(&it).into_owned()).concat();
+    assert_eq!((replayed.status.code(), text.as_str()), (Some(0), "equal: 1 call, 0 model turns\n"));
+}
+
 /// Runs wharf with input. The input ends after a line of output that contains `until`, or at once without it.
 fn run_with_input(
     folder: &TempDir,
