@@ -2,12 +2,15 @@
 //!
 //! Only the caller's arguments are searched, once: what a result contains is data, also if it looks like a reference.
 
+mod placed_schema;
+
 use super::{
     Document, PassedResult, StoredResult,
     document::Part,
     reference::{ESCAPED_KEY, RESULT_KEY, ResultReference},
 };
 use memchr::memmem;
+use placed_schema::PlacedSchema;
 use serde_json::{Value, value::RawValue};
 use std::collections::HashMap;
 use wharf_config::PassRule;
@@ -86,7 +89,7 @@ impl Substitutions<'_> {
     /// Returns the arguments with the results in place of the references, or `None` if there is nothing to replace.
     pub fn apply(&mut self, arguments: &Raw, schema: &Value) -> Result<Option<Raw>, SubstitutionError> {
         let Ok(value) = arguments.decode::<&RawValue>() else { return Ok(None) };
-        let replaced = self.replace(value, Some(schema), "", MAX_DEPTH)?;
+        let replaced = self.replace(value, PlacedSchema::of_arguments(schema), "", MAX_DEPTH)?;
         Ok(replaced.and_then(|it| Raw::parse(it).ok()))
     }
 
@@ -94,7 +97,7 @@ impl Substitutions<'_> {
     fn replace(
         &mut self,
         value: &RawValue,
-        schema: Option<&Value>,
+        schema: PlacedSchema<'_>,
         path: &str,
         depth: usize,
     ) -> Result<Option<String>, SubstitutionError> {
@@ -114,15 +117,14 @@ impl Substitutions<'_> {
     fn replace_members(
         &mut self,
         value: &RawValue,
-        schema: Option<&Value>,
+        schema: PlacedSchema<'_>,
         path: &str,
         depth: usize,
     ) -> Result<Option<String>, SubstitutionError> {
         let members: Members<'_> = serde_json::from_str(value.get()).unwrap_or_default();
         let (mut is_changed, mut texts) = (false, Vec::with_capacity(members.0.len()));
         for (name, value) in &members.0 {
-            let inner =
-                schema.and_then(|it| it["properties"].get(&**name).or(it.get("additionalProperties")));
+            let inner = schema.member(name);
             let path = format!("{path}/{}", name.replace('~', "~0").replace('/', "~1"));
             let replaced = self.replace(value, inner, &path, depth - 1)?;
             let is_escaped = name == ESCAPED_KEY;
@@ -137,14 +139,14 @@ impl Substitutions<'_> {
     fn replace_items(
         &mut self,
         value: &RawValue,
-        schema: Option<&Value>,
+        schema: PlacedSchema<'_>,
         path: &str,
         depth: usize,
     ) -> Result<Option<String>, SubstitutionError> {
         let items: Vec<&RawValue> = serde_json::from_str(value.get()).unwrap_or_default();
         let (mut is_changed, mut texts) = (false, Vec::with_capacity(items.len()));
+        let inner = schema.items();
         for (at, value) in items.into_iter().enumerate() {
-            let inner = schema.and_then(|it| it.get("items"));
             let replaced = self.replace(value, inner, &format!("{path}/{at}"), depth - 1)?;
             is_changed |= replaced.is_some();
             texts.push(replaced.unwrap_or_else(|| value.get().to_owned()));
@@ -155,7 +157,7 @@ impl Substitutions<'_> {
     fn resolve(
         &mut self,
         reference: &ResultReference,
-        schema: Option<&Value>,
+        schema: PlacedSchema<'_>,
         path: &str,
     ) -> Result<Option<String>, SubstitutionError> {
         let error = |message: String| Err(SubstitutionError { pointer: path.to_owned(), message });
@@ -190,15 +192,8 @@ impl Substitutions<'_> {
 }
 
 /// Returns whether the schema wants a string where the value is none, so that its JSON text is passed.
-fn wants_string(schema: Option<&Value>, value: &RawValue) -> bool {
-    if value.get().starts_with('"') {
-        return false;
-    }
-    match schema.and_then(|it| it.get("type")) {
-        Some(Value::String(kind)) => kind == "string",
-        Some(Value::Array(kinds)) => kinds.iter().all(|it| it == "string" || it == "null"),
-        _ => false,
-    }
+fn wants_string(schema: PlacedSchema<'_>, value: &RawValue) -> bool {
+    !value.get().starts_with('"') && schema.is_string()
 }
 
 #[cfg(test)]

@@ -30,8 +30,27 @@ fn documents() -> HashMap<String, (StoredResult, Document)> {
 }
 
 fn check(rule: PassRule, arguments: &str, expected: Result<Option<&str>, &str>) {
-    let schema = serde_json::json!({ "properties": { "text": { "type": "string" },
-        "list": { "items": { "type": ["string", "null"] } } } });
+    let schema = serde_json::json!({
+        "properties": {
+            "text": { "type": "string" },
+            "list": { "items": { "type": ["string", "null"] } },
+            "optional": { "anyOf": [{ "type": "string" }, { "type": "null" }], "default": null },
+            "one": { "oneOf": [{ "type": "null" }, { "$ref": "#/$defs/Text" }] },
+            "ref": { "$ref": "#/$defs/Text" },
+            "nested": { "anyOf": [{ "$ref": "#/$defs/Nested" }, { "type": "null" }] },
+            "either": { "anyOf": [{ "type": "string" }, { "type": "integer" }] },
+            "nothing": { "anyOf": [{ "type": "null" }] },
+            "any": { "anyOf": [{ "type": "string" }, {}] },
+            "loop": { "$ref": "#/$defs/Loop" },
+            "lost": { "$ref": "#/$defs/None" },
+            "remote": { "$ref": "https://example.com/schema" },
+        },
+        "$defs": {
+            "Text": { "type": "string" },
+            "Nested": { "type": "object", "properties": { "note": { "$ref": "#/$defs/Text" } } },
+            "Loop": { "anyOf": [{ "$ref": "#/$defs/Loop" }, { "$ref": "#/$defs/Loop" }] },
+        },
+    });
     let documents = documents();
     let mut substitutions = Substitutions { source: "git", rule, documents: &documents, passed: Vec::new() };
     let replaced = substitutions.apply(&Raw::parse(arguments.to_owned()).expect("JSON"), &schema);
@@ -49,6 +68,15 @@ fn references_are_replaced_and_nothing_else() {
     any(r#"{"text":"wharf://results/r-2#/n"}"#, Ok(Some(r#"{"text":"1.50"}"#)));
     any(r#"{"text":"wharf://results/r-2#/s"}"#, Ok(Some(r#"{"text":"x"}"#)));
     any(r#"{"list":[1e2,"wharf://results/r-2#/n"]}"#, Ok(Some(r#"{"list":[1e2,"1.50"]}"#)));
+    for name in ["optional", "one", "ref"] {
+        let arguments = format!(r#"{{"{name}":"wharf://results/r-2#/n"}}"#);
+        check(Any, &arguments, Ok(Some(&format!(r#"{{"{name}":"1.50"}}"#))));
+    }
+    for name in ["either", "nothing", "any", "loop", "lost", "remote"] {
+        let arguments = format!(r#"{{"{name}":"wharf://results/r-2#/n"}}"#);
+        check(Any, &arguments, Ok(Some(&format!(r#"{{"{name}":1.50}}"#))));
+    }
+    any(r#"{"nested":{"note":"wharf://results/r-2#/n"}}"#, Ok(Some(r#"{"nested":{"note":"1.50"}}"#)));
     any(r#"{"a":{"$$result":"r-2"}, "b":1e2}"#, Ok(Some(r#"{"a":{"$result":"r-2"},"b":1e2}"#)));
     any(r#"{"a":"wharf://results/r-2#/evil"}"#, Ok(Some(r#"{"a":"wharf://results/r-1"}"#)));
     any(r#"{"a":"see wharf://results/r-1"}"#, Ok(None));
