@@ -3,6 +3,7 @@
 
 use super::MIN_SECRET_BYTES;
 use crate::MaskedString;
+use url::{Position, Url};
 use wharf_config::{Endpoint, EnvOrigin, EnvVar, Model, Plan, RemoteEndpoint, ServerConfig, Source};
 
 /// Schemes of a header before a credential.
@@ -13,9 +14,15 @@ pub(crate) struct PlanSecret<'a> {
     text: &'a MaskedString,
     /// Place in the plan, such as `files.header.Authorization`, or the name of its variable.
     place: String,
+    /// Host and port, if the text is an address. They are shown in errors, so they are no secret.
+    host: Option<&'a str>,
 }
 
 impl<'a> PlanSecret<'a> {
+    fn new(text: &'a MaskedString, place: String) -> PlanSecret<'a> {
+        PlanSecret { text, place, host: None }
+    }
+
     /// Returns the values to hide, each with a name: the whole text, what follows the scheme of a header, and what each
     /// variable contributes to a text such as `--token=${TOKEN}`.
     pub(crate) fn parts(&self) -> Vec<(&str, &'a str)> {
@@ -27,7 +34,8 @@ impl<'a> PlanSecret<'a> {
             parts.push((self.name(), token.trim()));
         }
         parts.extend(self.text.variables().iter().map(|(name, value)| (name.as_str(), value.trim())));
-        parts.retain(|(_, part)| part.len() >= MIN_SECRET_BYTES);
+        let is_host = |part: &str| self.host.is_some_and(|it| it.contains(part));
+        parts.retain(|(_, part)| part.len() >= MIN_SECRET_BYTES && !is_host(part));
         parts
     }
 
@@ -68,7 +76,7 @@ fn source_secrets(source: &Source) -> Vec<PlanSecret<'_>> {
             args.chain(env).filter_map(|(text, place)| secret(text, place)).collect()
         }
         Endpoint::Sse(remote) | Endpoint::Http { remote, .. } => remote_secrets(name, remote),
-        Endpoint::WebSocket(_, url) => secret(url, format!("{name}.url")).into_iter().collect(),
+        Endpoint::WebSocket(url, shown) => address_secret(name, url, shown).into_iter().collect(),
     };
     secrets.extend(source.config.iter().flat_map(|it| config_secrets(it, &format!("{name}.config"))));
     let overrides = source.overrides.values();
@@ -85,25 +93,34 @@ fn is_of_entry(variable: &EnvVar) -> bool {
 /// Lists the secrets of a server that is reached over HTTP. A header is secret even if no variable is in it.
 fn remote_secrets<'a>(name: &str, remote: &'a RemoteEndpoint) -> Vec<PlanSecret<'a>> {
     let headers = remote.headers.iter();
-    let headers = headers.map(|(header, text)| PlanSecret { text, place: format!("{name}.header.{header}") });
+    let headers = headers.map(|(header, text)| PlanSecret::new(text, format!("{name}.header.{header}")));
     let auth = remote.auth.iter().flat_map(|it| it.grant.secrets());
-    let auth = auth.map(|text| PlanSecret { text, place: format!("{name}.auth") });
-    headers.chain(auth).chain(secret(&remote.shown_url, format!("{name}.url"))).collect()
+    let auth = auth.map(|text| PlanSecret::new(text, format!("{name}.auth")));
+    headers.chain(auth).chain(address_secret(name, &remote.url, &remote.shown_url)).collect()
+}
+
+/// Returns the address of a server, unless its variables are only host and port.
+fn address_secret<'a>(name: &str, url: &'a Url, shown: &'a MaskedString) -> Option<PlanSecret<'a>> {
+    let host = &url[Position::BeforeHost..Position::AfterPort];
+    let mut variables = shown.variables().iter();
+    let is_host = variables.len() > 0 && variables.all(|(_, value)| host.contains(value.trim()));
+    let secret = secret(shown, format!("{name}.url")).filter(|_| !is_host)?;
+    Some(PlanSecret { host: Some(host), ..secret })
 }
 
 fn model_secrets(model: &Model) -> Vec<PlanSecret<'_>> {
-    let key = model.api_key.iter().map(|text| PlanSecret { text, place: "model.api_key".to_owned() });
+    let key = model.api_key.iter().map(|text| PlanSecret::new(text, "model.api_key".to_owned()));
     let headers = model.headers.iter();
-    let headers = headers.map(|(header, text)| PlanSecret { text, place: format!("model.header.{header}") });
+    let headers = headers.map(|(header, text)| PlanSecret::new(text, format!("model.header.{header}")));
     key.chain(headers).chain(model.extra.iter().flat_map(|it| config_secrets(it, "model.extra"))).collect()
 }
 
 fn config_secrets<'a>(config: &'a ServerConfig, place: &str) -> Vec<PlanSecret<'a>> {
-    config.secrets().iter().map(|text| PlanSecret { text, place: place.to_owned() }).collect()
+    config.secrets().iter().map(|text| PlanSecret::new(text, place.to_owned())).collect()
 }
 
 fn secret(text: &MaskedString, place: String) -> Option<PlanSecret<'_>> {
-    text.is_secret().then_some(PlanSecret { text, place })
+    text.is_secret().then(|| PlanSecret::new(text, place))
 }
 
 /// Returns the name of the first variable in the shown form of a secret.
@@ -112,4 +129,35 @@ fn shown_variable(secret: &MaskedString) -> Option<&str> {
     let name = rest.strip_prefix("env:").unwrap_or(rest);
     let end = name.find(|c: char| !c.is_ascii_alphanumeric() && c != '_')?;
     Some(&name[..end]).filter(|it| !it.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Redactor;
+    use wharf_config::{Env, load};
+
+    /// Errors name the host, and a result may contain a word such as `localhost`.
+    #[test]
+    fn host_and_port_of_an_address_are_no_secrets() {
+        let mut env = Env::bare();
+        for (name, value) in [("HOST", "server.test"), ("PORT", "30000"), ("KEY", "hunter2hunter2")] {
+            env.variables.insert(name.to_owned(), value.to_owned());
+        }
+        let shown = |transport: &str, url: &str, text: &str| {
+            let file = format!(
+                "tools: [{{name: a, description: b, type: mcp, server: x, transport: {transport}, url: '{url}'}}]"
+            );
+            let (plan, diagnostics) = load(&file, &env);
+            let plan = plan.unwrap_or_else(|| panic!("{}", diagnostics.render(false)));
+            Redactor::of(&plan).redact(text)
+        };
+        for (transport, scheme) in [("http", "https"), ("sse", "https"), ("websocket", "wss")] {
+            let text = "server.test:30000 and hunter2hunter2";
+            let host_only = shown(transport, &format!("{scheme}://${{HOST}}:${{PORT}}/mcp"), text);
+            assert_eq!(host_only, text, "{transport}");
+            let with_key = shown(transport, &format!("{scheme}://${{HOST}}:${{PORT}}/${{KEY}}"), text);
+            assert!(with_key.starts_with("server.test:30000 and "), "{transport}: {with_key}");
+            assert!(!with_key.contains("hunter2"), "{transport}: {with_key}");
+        }
+    }
 }
