@@ -4,7 +4,8 @@
 
 use crate::StoreError;
 use sqlx::{
-    ConnectOptions, Connection, Executor, PgConnection, SqliteConnection, postgres::PgConnectOptions,
+    AssertSqlSafe, ConnectOptions, Connection, Executor, PgConnection, SqliteConnection,
+    postgres::PgConnectOptions,
 };
 
 /// All migrations. A released migration never changes; new ones are appended.
@@ -30,7 +31,6 @@ const MIGRATIONS: &[&str] = &[
 
 const CREATE_VERSIONS: &str = "CREATE TABLE IF NOT EXISTS wharf_schema (version BIGINT PRIMARY KEY)";
 const SELECT_VERSION: &str = "SELECT coalesce(max(version), 0) FROM wharf_schema";
-const INSERT_VERSION: &str = "INSERT INTO wharf_schema (version) VALUES ($1)";
 
 /// Key of the advisory lock. Any unused number works; this one is `wharf` in ASCII.
 const LOCK: &str = "SELECT pg_advisory_xact_lock(512970878566)";
@@ -45,10 +45,8 @@ macro_rules! catch_up {
     ($transaction:expr) => {{
         $transaction.execute(CREATE_VERSIONS).await?;
         let found: i64 = sqlx::query_scalar(SELECT_VERSION).fetch_one(&mut *$transaction).await?;
-        for (version, migration) in missing_migrations(found)? {
-            sqlx::raw_sql(migration).execute(&mut *$transaction).await?;
-            sqlx::query(INSERT_VERSION).bind(version).execute(&mut *$transaction).await?;
-        }
+        let missing = missing_migrations(found)?;
+        sqlx::raw_sql(AssertSqlSafe(missing)).execute(&mut *$transaction).await?;
         $transaction.commit().await?;
     }};
 }
@@ -72,12 +70,18 @@ pub(crate) async fn postgres(options: &PgConnectOptions) -> Result<(), Migration
     Ok(connection.close().await?)
 }
 
-fn missing_migrations(found: i64) -> Result<impl Iterator<Item = (i64, &'static str)>, MigrationError> {
+/// Returns all missing migrations as one text, because SQLite wakes two threads for each that is sent.
+fn missing_migrations(found: i64) -> Result<String, MigrationError> {
     let known = MIGRATIONS.len() as i64;
     if found > known {
         return Err(MigrationError::Newer(StoreError::Newer { found, known }));
     }
-    Ok((1..).zip(MIGRATIONS.iter().copied()).skip_while(move |(version, _)| *version <= found))
+    let missing = (1..).zip(MIGRATIONS).skip_while(|(version, _)| *version <= found);
+    let with_version = |(version, migration): (i64, &&str)| {
+        let migration = migration.trim_end().trim_end_matches(';');
+        format!("{migration};\nINSERT INTO wharf_schema (version) VALUES ({version});\n")
+    };
+    Ok(missing.map(with_version).collect())
 }
 
 impl From<MigrationError> for StoreError {
