@@ -307,8 +307,13 @@ impl Store {
 
     /// Ends the leases of the runs that an earlier process of this owner left behind.
     pub async fn end_leases(&self) -> Result<(), StoreError> {
-        let statement = "UPDATE conversations SET lease_until = 0 WHERE state = 'running' AND lease_owner = ";
-        let _: Vec<AnyRow> = self.write_one(Statement::new(statement).value(&*self.lease_owner)).await?;
+        let owned = " WHERE state = 'running' AND lease_owner = ";
+        let of = |begin: &'static str| Statement::new(begin).sql(owned).value(&*self.lease_owner);
+        // There rarely is one, and a write of a new process opens a connection first.
+        let found: Vec<AnyRow> = self.read(of("SELECT id FROM conversations")).await?;
+        if !found.is_empty() {
+            let _: Vec<AnyRow> = self.write_one(of("UPDATE conversations SET lease_until = 0")).await?;
+        }
         Ok(())
     }
 
