@@ -19,6 +19,10 @@ use std::{
 use tokio::time;
 use wharf_runtime::{Catalog, Handle, catalog::Discovery};
 
+/// Time from the end of the start until its memory is returned. That stops the main thread for 2 ms, and clients often
+/// connect at once.
+const RELEASE_DELAY: Duration = Duration::from_millis(300);
+
 /// Maximum time that the `--json` document waits for servers to start.
 const JSON_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -89,6 +93,7 @@ impl Startup {
             self.print_settled(&handle).await;
         }
         handle.settled().await;
+        time::sleep(RELEASE_DELAY).await;
         release_startup_memory();
         // Release the handle: this future stays pending until shutdown.
         drop(handle);
