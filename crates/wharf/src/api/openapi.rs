@@ -163,14 +163,14 @@ mod tests {
         ids.dedup();
         assert_eq!((count, ids.len()), (ROUTES.len(), ROUTES.len()));
         for operation in ROUTES {
-            let parameters = operation.about.parameters;
-            let word =
-                operation.path.split_once('{').and_then(|(_, it)| it.split_once('}')).map(|(it, _)| it);
-            assert!(
-                word.is_none_or(|it| parameters.contains(&it)),
-                "{} describes no {word:?}",
-                operation.path
-            );
+            let parameters = operation.about.parameters.iter();
+            let in_path: Vec<&str> = parameters
+                .map(|it| &document["components"]["parameters"][it])
+                .filter(|it| it["in"] == "path")
+                .map(|it| it["name"].as_str().expect("a name"))
+                .collect();
+            let words = operation.path.split('{').skip(1).filter_map(|it| it.split('}').next());
+            assert_eq!(in_path, Vec::from_iter(words), "{}", operation.path);
         }
     }
 }
