@@ -109,8 +109,8 @@ fn tool_that_an_override_disables_is_not_gone() {
     let server = Server::start_in(folder, &[]);
     assert_eq!(listed(&server), 2);
     let (_, list) = server.ask("GET", "/api/v1/lock", None);
-    let items = list["items"].as_array().expect("items").iter();
-    let states: Vec<(&Value, &Value)> = items.map(|it| (&it["tool_id"], &it["state"])).collect();
+    let tools = list["items"].as_array().expect("items").iter().filter(|it| it["kind"] == "tool");
+    let states: Vec<(&Value, &Value)> = tools.map(|it| (&it["tool_id"], &it["state"])).collect();
     let expected = [
         (&json!("todo:create_todo"), &json!("same")),
         (&json!("todo:delete_todo"), &json!("changed")),
@@ -179,7 +179,8 @@ fn answer_in_turn(answers: Vec<(&'static str, Value)>) -> String {
 #[test]
 fn tool_that_changed_again_ends_with_exit_code_1() {
     let folder = TempDir::new().expect("a folder");
-    let items = json!({ "items": [{ "tool_id": "a:b", "state": "changed", "hash": "sha256-1" }] });
+    let item = json!({ "kind": "tool", "source": "a", "name": "b", "tool_id": "a:b", "state": "changed", "hash": "sha256-1" });
+    let items = json!({ "items": [item] });
     for (status, expected) in [("409 Conflict", 1), ("503 Service Unavailable", 75)] {
         let address =
             answer_in_turn(vec![("200 OK", items.clone()), (status, json!({ "detail": "not accepted" }))]);
