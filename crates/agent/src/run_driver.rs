@@ -5,6 +5,7 @@
 
 mod approval_questions;
 mod attached;
+mod calls_under_way;
 mod server_questions;
 
 use crate::{
@@ -19,27 +20,20 @@ use crate::{
     message::{Content, Message},
     model::trouble::Trouble,
     model_tape::TapedInput,
-    redaction::{redact_event, redact_json, redact_outcome},
-    result_text::CallOutcome,
+    redaction::{redact_event, redact_json},
     run_ending::{RunError, RunReport},
-    run_state::{
-        ApprovalAnswer, AskKind, CallToMake, NextStep, RequestSettings, RunCheckpoint, RunInputs, RunState,
-    },
+    run_state::{ApprovalAnswer, AskKind, NextStep, RequestSettings, RunCheckpoint, RunInputs, RunState},
     toolbox::{ToolboxSettings, tool_budget},
     view::{ToolChoice, View},
 };
 use attached::mentions_results;
-use futures_util::{StreamExt, stream::FuturesUnordered};
+use calls_under_way::{CallFuture, OnBehalfOf};
+use futures_util::stream::FuturesUnordered;
 use server_questions::ServerQuestions;
-use std::{
-    future::Future,
-    pin::{Pin, pin},
-    sync::Arc,
-    time::Duration,
-};
+use std::{future::Future, pin::pin, sync::Arc, time::Duration};
 use tokio::time::{Instant, sleep_until, timeout};
 use wharf_config::AgentSettings;
-use wharf_runtime::{Call, CallRecord, Caller, Raw, merge_instructions};
+use wharf_runtime::{CallRecord, merge_instructions};
 
 /// Words that ask for a summary.
 const SUM_UP: &str = "Sum up the conversation so far: what the user wants, what was done, and every fact, name and \
@@ -86,16 +80,6 @@ impl Agent {
     }
 }
 
-type CallFuture<'a> = Pin<Box<dyn Future<Output = MadeCall> + Send + 'a>>;
-
-/// A call that has ended.
-struct MadeCall {
-    /// Position in the answer.
-    at: usize,
-    record: Arc<CallRecord>,
-    outcome: CallOutcome,
-}
-
 /// A run under way.
 struct RunDriver<'a> {
     agent: &'a Agent,
@@ -119,13 +103,6 @@ struct RunDriver<'a> {
     calls_under_way: FuturesUnordered<CallFuture<'a>>,
     calls: Vec<Arc<CallRecord>>,
     on_event: OnEvent<'a>,
-}
-
-/// The principal and client of the calls.
-#[derive(Clone)]
-struct OnBehalfOf {
-    principal: Option<Arc<str>>,
-    caller: Option<Caller>,
 }
 
 impl<'a> RunDriver<'a> {
@@ -359,66 +336,6 @@ impl<'a> RunDriver<'a> {
         }
         self.agent.model.tape().record_approvals(&self.conversation_id, &decisions);
         self.state.decided(&decisions);
-    }
-
-    /// Starts the calls that may run now, after their marks are written.
-    async fn start_calls(&mut self) -> Result<(), String> {
-        let calls = self.state.start_calls();
-        if calls.is_empty() {
-            return Ok(());
-        }
-        let written = self.write(StoredState::Running).await;
-        if written.is_err() {
-            self.state.not_sent(&calls);
-            return written;
-        }
-        self.state.sent(&calls);
-        self.report_events();
-        for call in calls {
-            self.calls_under_way.push(Box::pin(self.make_call(call)));
-        }
-        Ok(())
-    }
-
-    /// Waits for the next result, question of a server, or answer to one.
-    async fn settle_one_call(&mut self) {
-        let next = tokio::select! {
-            settled = self.calls_under_way.next() => settled,
-            step = self.questions.next() => {
-                self.take_question_step(step);
-                None
-            }
-        };
-        let Some(MadeCall { at, record, outcome }) = next else { return };
-        self.state.settled(at, outcome, record.took);
-        self.calls.push(record);
-    }
-
-    fn make_call(&self, call: CallToMake) -> impl Future<Output = MadeCall> + Send + use<'a> {
-        let agent = self.agent;
-        let OnBehalfOf { principal, caller } = self.on_behalf_of.clone();
-        let caller = self.questions.answer_for(caller, &call.id);
-        // The call log holds the calls of all runs, and a model may use an id again.
-        let is_unique = agent.call_log.is_none() || call.id.contains(&self.run_id);
-        let request_id = if is_unique { call.id } else { format!("{}_{}", call.id, self.run_id) };
-        let request = Call {
-            request_id: Some(request_id),
-            thread_id: Some(self.conversation_id.clone()),
-            principal,
-            caller,
-            via: VIA,
-            ..Call::new(call.tool_id)
-                .arguments(Raw::parse(call.arguments).unwrap_or_else(|_| Raw::empty_object()))
-        };
-        async move {
-            let record = agent.tools.call(request).await;
-            if let Some(call_log) = &agent.call_log {
-                call_log.record(record.clone()).await;
-            }
-            let handle = agent.store_hidden_blocks(&record).await;
-            let outcome = redact_outcome(CallOutcome::of(&record, handle.as_deref()), &agent.redactor);
-            MadeCall { at: call.at, record, outcome }
-        }
     }
 
     fn report_events(&mut self) {
