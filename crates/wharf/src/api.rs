@@ -16,6 +16,7 @@ mod limits;
 mod observer;
 mod openai;
 mod openapi;
+mod operator_endpoints;
 mod problem;
 mod projection;
 mod query;
@@ -32,7 +33,6 @@ use crate::{
     gateway::{Gateway, TaskIds, ToolMode, announce},
     http_server::{ConnectionHandle, ConnectionPlacement, accept, serve_http},
     journal::Journal,
-    metrics::JournalStatus,
     registry::SourceRegistry,
     request_ids::RequestIds,
 };
@@ -45,18 +45,16 @@ use http_body_util::{BodyExt, Full};
 pub(crate) use limits::GatewayLimits;
 pub(crate) use openapi::document as openapi_document;
 use problem::Problem;
-use query::Query;
 pub(crate) use rest::CALL_RECORD;
 use rest::DetachedTasks;
 use routes::{Operation, Route, RouteMatch, find};
-use serde_json::{Value, json};
 use sign_in::{SignIns, SignedInBy};
 use std::{
     net::SocketAddr,
     sync::{Arc, OnceLock},
     time::{Duration, SystemTime},
 };
-use tokens::Admission;
+use tokens::{Admission, Principal};
 pub(crate) use tokens::{MIN_TOKEN_LENGTH, Tokens, read as read_token, read_or_create_token};
 use tokio::{
     net::TcpListener,
@@ -81,6 +79,12 @@ const SETTLE_TIMEOUT: Duration = Duration::from_secs(5);
 #[derive(Clone)]
 pub(crate) struct Api {
     shared: Arc<ApiState>,
+}
+
+/// The result of admitting an MCP request. It holds for all requests with the same head.
+struct AdmittedHead {
+    principal: Arc<Principal>,
+    operation: &'static Operation,
 }
 
 /// Options of the HTTP API: who may connect, and the limits.
@@ -296,6 +300,11 @@ impl Api {
         request: &mut Request<RequestBody>,
         connection: ConnectionHandle,
     ) -> Result<(&'static Operation, String), Problem> {
+        if let Some(AdmittedHead { principal, operation }) = connection.recall().as_deref() {
+            principal.note_use();
+            request.extensions_mut().insert(Owner(principal.name.clone()));
+            return Ok((operation, String::new()));
+        }
         admission::check(request, &self.shared.host_policy)?;
         let found = find(request.method(), request.uri().path());
         if let RouteMatch::Operation(operation @ Operation { role: None, .. }, segment) = found {
@@ -322,6 +331,13 @@ impl Api {
         }
         request.extensions_mut().insert(Owner(principal.name.clone()));
         match operation.route {
+            // Sessions of the console can end; tokens cannot.
+            Route::Mcp
+                if matches!(signed_in_by, SignedInBy::Token | SignedInBy::Nothing)
+                    && body::check_is_json(request.headers()).is_ok() =>
+            {
+                connection.remember(AdmittedHead { principal, operation });
+            }
             Route::Mcp => {}
             Route::WebSocket | Route::Events => _ = request.extensions_mut().insert(connection),
             Route::OpenSession | Route::Session | Route::EndSession | Route::IssueTicket => {
@@ -386,70 +402,9 @@ impl Api {
         let body = Full::new(body::read_all(body).await?);
         Ok(self.shared.sse.respond(Request::from_parts(parts, body)).await)
     }
-
-    /// Answers the endpoints for operators: health, readiness, metrics and the OpenAPI document.
-    fn operator_response(
-        &self,
-        route: Route,
-        request: &Request<RequestBody>,
-    ) -> Result<Response<Body>, Problem> {
-        let ApiState { journal, handle, openapi, .. } = &*self.shared;
-        match route {
-            Route::Metrics => {
-                Query::read(request.uri().query(), &[])?;
-                let database = journal.status();
-                let status = JournalStatus {
-                    is_database_up: !database.is_away(),
-                    waiting_calls: database.waiting(),
-                    lost_calls: database.lost(),
-                };
-                let text =
-                    journal.metrics().text(handle, status, self.shared.upstream_context.faults.as_deref());
-                Ok(document(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", text))
-            }
-            Route::OpenApi => {
-                let text = openapi.get_or_init(|| openapi::document().to_string().into());
-                Ok(document(StatusCode::OK, "application/json", text.clone()))
-            }
-            Route::Ready => Ok(self.ready()),
-            _ => Ok(json_response(StatusCode::OK, json!({ "status": "ok" }))),
-        }
-    }
-
-    /// Answers `/ready`. Only a gateway that is draining, or that cannot journal calls any more, answers 503.
-    fn ready(&self) -> Response<Body> {
-        let body = self.shared.readiness();
-        let is_unwell = self.shared.journal.status().is_full() || body["status"] == "draining";
-        let status = if is_unwell { StatusCode::SERVICE_UNAVAILABLE } else { StatusCode::OK };
-        json_response(status, body)
-    }
 }
 
 impl ApiState {
-    /// Reports whether the gateway accepts new work. A lost database only degrades it, because calls still work, and
-    /// otherwise all replicas would leave service at once.
-    fn readiness(&self) -> Value {
-        let database = self.journal.status();
-        let (away, full, waiting) = (database.is_away(), database.is_full(), database.waiting());
-        let mut body = match *self.draining.borrow() {
-            true => json!({ "status": "draining" }),
-            false if away || full || waiting > 0 => {
-                let missing = [("database", away), ("journal", full)];
-                let missing: Vec<&str> =
-                    missing.iter().filter(|(_, it)| *it).map(|(name, _)| *name).collect();
-                json!({ "status": "degraded", "missing": missing, "waiting": waiting })
-            }
-            false => json!({ "status": "ready" }),
-        };
-        if database.lost() > 0 {
-            body["lost"] = json!(database.lost());
-        }
-        if let Some(faults) = &self.upstream_context.faults {
-            body["faults"] = json!(faults.rules());
-        }
-        body
-    }
-
     /// Returns the catalog after all sources have settled, or as it is when the timeout ends.
     async fn settled(&self) -> Arc<Catalog> {
         timeout(SETTLE_TIMEOUT, self.handle.settled()).await.unwrap_or_else(|_| self.handle.catalog())

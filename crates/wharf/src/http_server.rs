@@ -7,6 +7,7 @@ mod client_stream;
 mod connection;
 mod connection_threads;
 mod pending_output;
+mod repeated_head;
 mod request_body;
 mod request_head;
 mod response_head;
@@ -21,6 +22,7 @@ pub(crate) use connection_threads::{ConnectionPlacement, ConnectionThreads};
 use http::{Request, Response};
 pub(crate) use request_body::RequestBody;
 use std::{
+    any::Any,
     net::IpAddr,
     pin::{Pin, pin},
     sync::{Arc, Mutex, PoisonError, atomic::Ordering},
@@ -53,15 +55,17 @@ const MAX_CONNECTIONS: usize = 10_000;
 /// Signals shutdown: its sender is dropped, so `changed` returns.
 pub(crate) type ShutdownSignal = watch::Receiver<()>;
 
-/// Controls one connection from a request handler: sets the work that follows a protocol upgrade, or closes the
-/// connection.
+/// Controls one connection from a request handler: sets the work that follows a protocol upgrade, closes the
+/// connection, or remembers what the handler has found out about the head of the request.
 #[derive(Clone, Default)]
-pub(crate) struct ConnectionHandle(Arc<UpgradeHook>);
+pub(crate) struct ConnectionHandle(Arc<ConnectionState>);
 
 #[derive(Default)]
-struct UpgradeHook {
+struct ConnectionState {
     work: Mutex<Option<UpgradeWork>>,
     closed: Notify,
+    /// Belongs to the last head, whatever length its body had.
+    remembered: Mutex<Option<Arc<dyn Any + Send + Sync>>>,
 }
 
 /// A connection after a protocol upgrade.
@@ -89,6 +93,21 @@ impl ConnectionHandle {
     /// Closes the connection at once, even in the middle of a response, for clients that do not read.
     pub(crate) fn close_now(&self) {
         self.0.closed.notify_one();
+    }
+
+    /// Keeps a value for the requests that repeat the head of this one. Only the length of their body may differ.
+    pub(crate) fn remember(&self, value: impl Any + Send + Sync) {
+        *self.0.remembered.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(value));
+    }
+
+    /// Returns the value that an earlier request with the same head has left.
+    pub(crate) fn recall<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
+        let remembered = self.0.remembered.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        remembered.and_then(|it| it.downcast().ok())
+    }
+
+    fn forget(&self) {
+        *self.0.remembered.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
     fn take(&self) -> Option<UpgradeWork> {

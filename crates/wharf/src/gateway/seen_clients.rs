@@ -5,7 +5,7 @@
 
 use serde_json::{Value, json};
 use std::{
-    collections::{BTreeMap, HashMap, VecDeque},
+    collections::{BTreeMap, VecDeque},
     hash::{BuildHasher, RandomState},
     sync::{Mutex, PoisonError},
     time::{Duration, SystemTime},
@@ -40,7 +40,7 @@ pub(crate) struct SeenClients {
 
 #[derive(Debug, Default)]
 struct ClientsState {
-    clients: HashMap<u64, SeenClient>,
+    clients: BTreeMap<u64, SeenClient>,
     changes: VecDeque<ClientChange>,
 }
 
@@ -85,10 +85,11 @@ impl SeenClients {
         let key = self.hasher.hash_one((info, terms.era == Era::Modern, transport, principal));
         let now = Instant::now();
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if !state.clients.contains_key(&key) {
-            state.add(key, SeenClient::new(origin, now), now);
-        }
-        let Some(seen) = state.clients.get_mut(&key) else { return };
+        let state = &mut *state;
+        let seen = match state.clients.get_mut(&key) {
+            Some(seen) => seen,
+            None => state.add(key, SeenClient::new(origin, now), now),
+        };
         (seen.last_used, seen.last_seen) = (now, SystemTime::now());
         // A client of 2026-07-28 over HTTP has no session.
         let has_session = terms.era == Era::Legacy || transport != "http";
@@ -120,14 +121,14 @@ impl SeenClients {
 }
 
 impl ClientsState {
-    fn add(&mut self, key: u64, client: SeenClient, now: Instant) {
+    fn add(&mut self, key: u64, client: SeenClient, now: Instant) -> &mut SeenClient {
         self.forget_silent(now);
         if self.clients.len() >= MAX_CLIENTS {
             let oldest = self.clients.iter().min_by_key(|(_, it)| it.last_used).map(|(key, _)| *key);
             oldest.and_then(|it| self.clients.remove(&it));
         }
         self.tell(&client.name, "connected");
-        self.clients.insert(key, client);
+        self.clients.entry(key).or_insert(client)
     }
 
     fn forget_silent(&mut self, now: Instant) {

@@ -7,8 +7,9 @@ use super::{
     ConnectionHandle,
     client_stream::ClientStream,
     pending_output::PendingOutput,
+    repeated_head::RepeatingReader,
     request_body::{BodyFeeder, RequestBody},
-    request_head::{HeadReader, RejectedHead, RequestHead},
+    request_head::{RejectedHead, RequestHead},
     response_head::{AnsweredRequest, ResponseFraming, closes, write_head},
 };
 use bytes::Bytes;
@@ -36,6 +37,7 @@ const LINGER_TIMEOUT: Duration = Duration::from_millis(500);
 /// The connection of one client.
 pub(super) struct Connection<'a, S> {
     client: ClientStream<S>,
+    heads: RepeatingReader,
     handle: &'a ConnectionHandle,
     activity: &'a Activity,
 }
@@ -86,7 +88,7 @@ impl Activity {
 
 impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
     pub(super) fn new(stream: S, handle: &'a ConnectionHandle, activity: &'a Activity) -> Connection<'a, S> {
-        Connection { client: ClientStream::new(stream), handle, activity }
+        Connection { client: ClientStream::new(stream), heads: RepeatingReader::default(), handle, activity }
     }
 
     /// Serves requests until the connection ends. Returns the stream if a request has upgraded the connection.
@@ -121,11 +123,10 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
 
     /// Waits for the head of the next request. Returns `None` if the client disconnects.
     async fn next_head(&mut self) -> Option<Result<RequestHead, RejectedHead>> {
-        let mut reader = HeadReader::default();
         self.activity.wait_for_head();
         self.client.release_buffer();
         loop {
-            if let Some(head) = reader.take(&mut self.client.unread).transpose() {
+            if let Some(head) = self.heads.take(&mut self.client.unread, self.handle).transpose() {
                 self.activity.have_head();
                 return Some(head);
             }

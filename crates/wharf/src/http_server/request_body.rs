@@ -82,6 +82,16 @@ impl RequestBody {
     }
 }
 
+impl RequestBody {
+    /// Takes the body if all of it arrived with the head, so that nobody has to wait for it.
+    pub(crate) fn take_whole(&mut self) -> Option<Bytes> {
+        match &mut self.0 {
+            BodyState::Whole(whole) => Some(std::mem::take(whole)),
+            BodyState::Arriving(_) => None,
+        }
+    }
+}
+
 impl BodyFeeder {
     /// Reads the body and passes it on. Returns at its end, or when it is broken.
     pub(super) async fn run<S>(&mut self, client: &mut ClientStream<S>) -> io::Result<()>

@@ -25,7 +25,7 @@ const MAX_HEADERS: usize = 100;
 const MAX_LENGTH_DIGITS: usize = 20;
 
 /// A request without its body.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct RequestHead {
     pub(super) request: Request<()>,
     pub(super) body: BodyLength,
@@ -79,8 +79,18 @@ impl RejectedHead {
 }
 
 impl HeadReader {
-    /// Takes the next head from `unread`, or returns `None` if it is not complete.
-    pub(super) fn take(&mut self, unread: &mut BytesMut) -> Result<Option<RequestHead>, RejectedHead> {
+    /// Returns whether no part of the next head was searched.
+    pub(super) fn is_at_start(&self) -> bool {
+        self.searched == 0
+    }
+
+    /// Takes the next head from `unread`, or returns `None` if it is not complete. The request shares the memory that
+    /// `store` returns for its bytes.
+    pub(super) fn take(
+        &mut self,
+        unread: &mut BytesMut,
+        store: impl FnOnce(Bytes) -> Bytes,
+    ) -> Result<Option<RequestHead>, RejectedHead> {
         while let Some(found) = memchr(b'\n', &unread[self.searched..]) {
             let end = self.searched + found;
             if end >= MAX_HEAD_BYTES {
@@ -95,7 +105,7 @@ impl HeadReader {
                 *self = HeadReader::default();
             } else if is_empty {
                 *self = HeadReader::default();
-                return RequestHead::parse(&unread.split_to(end + 1).freeze()).map(Some);
+                return RequestHead::parse(&store(unread.split_to(end + 1).freeze())).map(Some);
             }
         }
         self.searched = unread.len();
@@ -173,7 +183,7 @@ fn body_length(headers: &HeaderMap, version: Version) -> Result<BodyLength, Reje
 }
 
 /// Parses a number that consists of digits only; a sign is invalid.
-fn decimal(text: &[u8]) -> Option<u64> {
+pub(super) fn decimal(text: &[u8]) -> Option<u64> {
     let is_number =
         !text.is_empty() && text.len() <= MAX_LENGTH_DIGITS && text.iter().all(u8::is_ascii_digit);
     std::str::from_utf8(text).ok().filter(|_| is_number)?.parse().ok()

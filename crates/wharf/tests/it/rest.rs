@@ -20,6 +20,7 @@ mod record_truncation;
 mod recorded_requests;
 mod registered_sources;
 mod registration;
+mod repeated_heads;
 mod roles;
 mod running;
 mod schemathesis;
