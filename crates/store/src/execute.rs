@@ -65,7 +65,6 @@ macro_rules! pass_rows_of_last {
             pass_rows!($engine, statement, &mut *$transaction, sink);
         }
         $transaction.commit().await?;
-        Ok(())
     }};
 }
 
@@ -75,7 +74,11 @@ impl Store {
         let statement = self.for_engine(statement);
         Box::pin(async move {
             match &self.pools {
-                Pools::Sqlite(files) => pass_rows!(Sqlite, statement, &files.readers, sink),
+                Pools::Sqlite(files) => {
+                    let mut connection = files.readers.acquire().await?;
+                    pass_rows!(Sqlite, statement, &mut *connection, sink);
+                    connection.release();
+                }
                 Pools::Postgres(pool) => pass_rows!(Postgres, statement, pool, sink),
             }
             Ok(())
@@ -94,7 +97,9 @@ impl Store {
             match &self.pools {
                 Pools::Sqlite(files) => {
                     let _lock = files.write_lock().await;
-                    pass_rows!(Sqlite, statement, files.writer(durability), sink);
+                    let mut connection = files.writer(durability).acquire().await?;
+                    pass_rows!(Sqlite, statement, &mut *connection, sink);
+                    connection.release();
                 }
                 Pools::Postgres(pool) => pass_rows!(Postgres, statement, pool, sink),
             }
@@ -115,22 +120,18 @@ impl Store {
                 Pools::Sqlite(files) => {
                     let _lock = files.write_lock().await;
                     let mut connection = files.writer(durability).acquire().await?;
-                    let written: Result<(), StoreError> = async {
-                        // Takes the write lock at once: upgrading a read transaction later can fail.
-                        let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
-                        pass_rows_of_last!(Sqlite, statements, transaction, sink)
-                    }
-                    .await;
-                    if written.is_err() {
-                        // After some errors, such as a full disk, SQLite has rolled back by itself. The driver does not
-                        // notice, and would refuse every further transaction of this connection.
-                        connection.close_on_drop();
-                    }
-                    written
+                    // Takes the write lock at once: upgrading a read transaction later can fail.
+                    let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
+                    // After some errors, such as a full disk, SQLite has rolled back by itself, and the driver does not
+                    // notice. So the connection is released only after a commit.
+                    pass_rows_of_last!(Sqlite, statements, transaction, sink);
+                    connection.release();
+                    Ok(())
                 }
                 Pools::Postgres(pool) => {
                     let mut transaction = pool.begin().await?;
-                    pass_rows_of_last!(Postgres, statements, transaction, sink)
+                    pass_rows_of_last!(Postgres, statements, transaction, sink);
+                    Ok(())
                 }
             }
         })
@@ -148,7 +149,8 @@ impl Store {
         Box::pin(async move {
             let mut transaction = pool.begin().await?;
             sqlx::query(change::NOTIFY).bind(payload).execute(&mut *transaction).await?;
-            pass_rows_of_last!(Postgres, statements, transaction, sink)
+            pass_rows_of_last!(Postgres, statements, transaction, sink);
+            Ok(())
         })
     }
 }

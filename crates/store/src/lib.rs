@@ -30,6 +30,7 @@ mod run_lease;
 mod sessions;
 mod sources;
 mod sqlite;
+mod sqlite_connections;
 mod statement;
 mod store;
 mod todos;

@@ -9,11 +9,9 @@ use crate::{
     migrate::{self, MigrationError},
     new_file,
     result_files::ResultFiles,
+    sqlite_connections::SqliteConnections,
 };
-use sqlx::{
-    SqlitePool,
-    sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
-};
+use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
 use std::{fs, io, path::Path, sync::Arc, time::Duration};
 use tokio::{
     sync::{Mutex, MutexGuard},
@@ -49,12 +47,12 @@ pub(crate) enum Durability {
 /// All connections to one SQLite file.
 #[derive(Clone, Debug)]
 pub(crate) struct SqlitePools {
-    synced: SqlitePool,
-    unsynced: SqlitePool,
+    synced: SqliteConnections,
+    unsynced: SqliteConnections,
     /// Serializes the writers of this process. Unlike SQLite's lock, this mutex is fair and wakes the next writer
     /// at once.
     write_lock: Arc<Mutex<()>>,
-    pub(crate) readers: SqlitePool,
+    pub(crate) readers: SqliteConnections,
     /// Content of results.
     pub(crate) result_files: ResultFiles,
 }
@@ -73,12 +71,8 @@ impl SqlitePools {
             .foreign_keys(true);
         new_file::make(path).await;
         make_private(path);
-        let pool = |connections| {
-            let pool = SqlitePoolOptions::new().max_connections(connections).acquire_timeout(LOCK_TIMEOUT);
-            // A file, unlike a server, does not disconnect, so connections need no check and no expiry.
-            pool.test_before_acquire(false).idle_timeout(None).max_lifetime(None)
-        };
-        let synced = pool(1).connect_lazy_with(options.clone().journal_mode(SqliteJournalMode::Wal));
+        let connections = |options, count| SqliteConnections::new(options, count, LOCK_TIMEOUT);
+        let synced = connections(options.clone().journal_mode(SqliteJournalMode::Wal), 1);
         set_up(&synced).await?;
         let journal = options
             .clone()
@@ -87,15 +81,15 @@ impl SqlitePools {
             .pragma("wal_autocheckpoint", JOURNAL_CHECKPOINT_PAGES);
         Ok(SqlitePools {
             synced,
-            unsynced: pool(1).connect_lazy_with(journal),
+            unsynced: connections(journal, 1),
             write_lock: Arc::default(),
-            readers: pool(MAX_READERS).connect_lazy_with(options),
+            readers: connections(options, MAX_READERS),
             result_files: ResultFiles::beside(path),
         })
     }
 
     /// Returns the connection for writes of this durability.
-    pub(crate) fn writer(&self, durability: Durability) -> &SqlitePool {
+    pub(crate) fn writer(&self, durability: Durability) -> &SqliteConnections {
         match durability {
             Durability::PowerCut => &self.synced,
             Durability::ProcessCrash => &self.unsynced,
@@ -116,7 +110,7 @@ impl SqlitePools {
 
 /// Enables the write-ahead log and migrates the tables. Retries here, because SQLite does not wait while another
 /// process does the same.
-async fn set_up(writer: &SqlitePool) -> Result<(), StoreError> {
+async fn set_up(writer: &SqliteConnections) -> Result<(), StoreError> {
     let deadline = Instant::now() + LOCK_TIMEOUT;
     loop {
         match catch_up(writer).await {
@@ -128,8 +122,11 @@ async fn set_up(writer: &SqlitePool) -> Result<(), StoreError> {
     }
 }
 
-async fn catch_up(writer: &SqlitePool) -> Result<(), MigrationError> {
-    migrate::sqlite(&mut *writer.acquire().await?).await
+async fn catch_up(writer: &SqliteConnections) -> Result<(), MigrationError> {
+    let mut connection = writer.acquire().await?;
+    migrate::sqlite(&mut connection).await?;
+    connection.release();
+    Ok(())
 }
 
 /// Matches SQLITE_BUSY and SQLITE_LOCKED, with any extended code.
