@@ -51,8 +51,6 @@ impl RepeatingReader {
             self.different = 0;
             return Ok(Some(head));
         }
-        // From here on it is another head, whatever becomes of it.
-        handle.forget();
         let is_kept = self.different < MAX_DIFFERENT;
         let mut copy = Bytes::new();
         let head = self.reader.take(unread, |head| {
@@ -64,6 +62,7 @@ impl RepeatingReader {
             head
         })?;
         if let Some(head) = &head {
+            handle.forget();
             self.different = self.different.saturating_add(1);
             self.kept = (!copy.is_empty()).then(|| Box::new(KeptHead::of(head.clone(), copy)));
         }
@@ -74,10 +73,14 @@ impl RepeatingReader {
 impl KeptHead {
     fn of(head: RequestHead, bytes: Bytes) -> KeptHead {
         let value = head.request.headers().get(CONTENT_LENGTH).map(HeaderValue::as_bytes);
-        let place = value.map(|it| (it.as_ptr().addr() - bytes.as_ptr().addr(), it.len()));
-        let Some((start, length)) = place else { return KeptHead { head, before: bytes, length: None } };
-        let (before, after) = (bytes.slice(..start), bytes.slice(start + length..));
-        KeptHead { head, before, length: Some((bytes.slice(start..start + length), after)) }
+        // The value is a part of `bytes`.
+        let place = value.and_then(|it| {
+            let start = it.as_ptr().addr().checked_sub(bytes.as_ptr().addr())?;
+            Some(start..start + it.len()).filter(|place| bytes.get(place.clone()) == Some(it))
+        });
+        let Some(place) = place else { return KeptHead { head, before: bytes, length: None } };
+        let (before, after) = (bytes.slice(..place.start), bytes.slice(place.end..));
+        KeptHead { head, before, length: Some((bytes.slice(place), after)) }
     }
 
     /// Takes the head from `unread` if it is this one, with any length of the body.
@@ -152,6 +155,15 @@ mod tests {
             "/mcp 4 new",
         ];
         assert_eq!(read(&mut reader, &handle, &requests), expected);
+    }
+
+    #[test]
+    fn waiting_for_the_next_head_forgets_nothing() {
+        let (mut reader, handle) = (RepeatingReader::default(), ConnectionHandle::default());
+        for expected in ["/mcp 4 new", "/mcp 4 /mcp", "/mcp 4 /mcp"] {
+            assert!(matches!(reader.take(&mut BytesMut::new(), &handle), Ok(None)));
+            assert_eq!(read(&mut reader, &handle, &format!("{HEAD}body")), [expected]);
+        }
     }
 
     #[test]
