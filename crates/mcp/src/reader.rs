@@ -22,6 +22,8 @@ pub(crate) struct Reader {
     held: Option<Inbound>,
     /// Number of messages that were sent to the session.
     delivered: u64,
+    /// Number of requests that the last call of [`Reader::deliver`] has completed.
+    pub(crate) completed: usize,
     /// Number of lines that were not messages.
     pub(crate) noise: u64,
 }
@@ -42,6 +44,7 @@ impl Reader {
             had_output: false,
             held: None,
             delivered: 0,
+            completed: 0,
             noise: 0,
         }
     }
@@ -60,6 +63,7 @@ impl Reader {
     /// Delivers complete lines while the session's channel has capacity. It never waits: the task that calls it also
     /// writes, and the session may be blocked until that task writes.
     pub(crate) fn deliver(&mut self, link_io: &LinkIo) -> Result<(), Stop> {
+        self.completed = 0;
         if !self.had_output {
             self.had_output = true;
             self.send(Inbound::FirstOutput, link_io)?;
@@ -100,6 +104,7 @@ impl Reader {
         let message = match (message, link_io.direct_answers.requests(self.delivered)) {
             (Inbound::Message(Message::Answer { id: Some(id), outcome }), Some(requests)) => {
                 requests.complete(id, outcome);
+                self.completed += 1;
                 return Ok(());
             }
             (message, _) => message,
