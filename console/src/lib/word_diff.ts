@@ -7,6 +7,8 @@ export interface WordPart { change: WordChange; text: string }
 const MAX_WORDS = 40_000;
 /** If more words differ, the texts are shown one after the other. */
 const MAX_EDITS = 1_000;
+/** Texts that share a smaller part of their words are different texts, which are hard to read word by word. */
+const MIN_SHARED = 0.25;
 
 /** Splits a text into words and the single characters between them. */
 const words = (text: string): string[] => text.match(/[\p{L}\p{N}\p{M}]+|[^]/gu) ?? [];
@@ -21,14 +23,25 @@ export function wordDiff(before: string, after: string): WordPart[] {
   while (head < end && left[head] === right[head]) head++;
   while (tail < end - head && left[left.length - 1 - tail] === right[right.length - 1 - tail]) tail++;
   const [one, other] = [left.slice(head, left.length - tail), right.slice(head, right.length - tail)];
+  const [begin, rest] = [left.slice(0, head), left.slice(left.length - tail)];
+  const parts = one.length && other.length && one.length + other.length <= MAX_WORDS ? shortest(one, other) : undefined;
   return join([
-    { change: 'same', text: left.slice(0, head).join('') },
-    ...(one.length && other.length && one.length + other.length <= MAX_WORDS && shortest(one, other) || whole(one, other)),
-    { change: 'same', text: left.slice(left.length - tail).join('') },
+    { change: 'same', text: begin.join('') },
+    ...(parts && areAlike(parts, countWords([...begin, ...rest])) ? parts : whole(one, other)),
+    { change: 'same', text: rest.join('') },
   ]);
 }
 
 const whole = (left: string[], right: string[]): WordPart[] => [{ change: 'gone', text: left.join('') }, { change: 'added', text: right.join('') }];
+
+const countWords = (texts: string[]): number => texts.filter((it) => /[\p{L}\p{N}]/u.test(it)).length;
+
+/** Says whether enough words of both texts are the same: those of these parts and `others`. */
+function areAlike(parts: WordPart[], others: number): boolean {
+  const count = (change: WordChange): number => countWords(parts.filter((it) => it.change === change).map((it) => it.text));
+  const same = others + count('same');
+  return same >= MIN_SHARED * (same + Math.max(count('gone'), count('added')));
+}
 
 /** Finds the fewest edits with Myers' algorithm. Returns nothing if there are more than `MAX_EDITS`. */
 function shortest(left: string[], right: string[]): WordPart[] | undefined {

@@ -22,6 +22,13 @@ test('what follows a long text is not cut', () => {
   assert.equal(marked(text, `${text}Then send them to me.`), `${text}{+Then send them to me.+}`);
 });
 
+test('two different sentences are not mixed word by word', () => {
+  assert.equal(
+    marked('"could not reach `search` (https://search.internal/mcp): connection refused"', '"`find` did not answer within 60 s"'),
+    '"[-could not reach `search` (https://search.internal/mcp): connection refused-]{+`find` did not answer within 60 s+}"',
+  );
+});
+
 test('both texts can be put together again from the parts', () => {
   const names = ['a', 'b', 'c', ' ', '\n', 'é', '\u{1F600}', '\u200b'];
   let seed = 7;
