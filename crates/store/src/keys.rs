@@ -3,6 +3,7 @@
 use crate::{
     Store, StoreError,
     rows::{AnyRow, plain_row},
+    sqlite::Durability,
     statement::Statement,
 };
 
@@ -21,7 +22,8 @@ impl Store {
         let statement = Statement::new("INSERT INTO keys (name, value) VALUES (");
         let statement =
             statement.values([name.into(), candidate.into()]).sql(") ON CONFLICT (name) DO NOTHING");
-        let _: Vec<AnyRow> = self.write(vec![statement]).await?;
+        // A power cut right after the first start may take the key, and with it what it has signed.
+        let _: Vec<AnyRow> = self.write_as(Durability::ProcessCrash, vec![statement]).await?;
         Ok(self.stored_key(name).await?.unwrap_or_else(|| candidate.to_owned()))
     }
 

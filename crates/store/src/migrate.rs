@@ -29,6 +29,10 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0036_tool_history.sql"),
 ];
 
+/// The tables as all migrations leave them in SQLite, which creates them from this text in a third of the time. A test
+/// compares both; `UPDATE=1` rewrites the file.
+const NEW_SQLITE: &str = include_str!("../migrations/new_sqlite.sql");
+
 const CREATE_VERSIONS: &str = "CREATE TABLE IF NOT EXISTS wharf_schema (version BIGINT PRIMARY KEY)";
 const SELECT_VERSION: &str = "SELECT coalesce(max(version), 0) FROM wharf_schema";
 
@@ -40,12 +44,13 @@ pub(crate) enum MigrationError {
     Newer(StoreError),
 }
 
-/// Runs the missing migrations. Both engines use it inside a transaction that excludes all other migrations.
+/// Runs the missing migrations, or `$create` in an empty database. Both engines use it inside a transaction that excludes
+/// all other migrations.
 macro_rules! catch_up {
-    ($transaction:expr) => {{
+    ($transaction:expr, $create:expr) => {{
         $transaction.execute(CREATE_VERSIONS).await?;
         let found: i64 = sqlx::query_scalar(SELECT_VERSION).fetch_one(&mut *$transaction).await?;
-        let missing = missing_migrations(found)?;
+        let missing = if found == 0 { $create } else { missing_migrations(found)? };
         sqlx::raw_sql(AssertSqlSafe(missing)).execute(&mut *$transaction).await?;
         $transaction.commit().await?;
     }};
@@ -58,7 +63,7 @@ pub(crate) async fn sqlite(connection: &mut SqliteConnection) -> Result<(), Migr
         return Ok(());
     }
     let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
-    catch_up!(transaction);
+    catch_up!(transaction, with_versions(NEW_SQLITE));
     Ok(())
 }
 
@@ -66,7 +71,7 @@ pub(crate) async fn postgres(options: &PgConnectOptions) -> Result<(), Migration
     let mut connection: PgConnection = options.connect().await?;
     let mut transaction = connection.begin().await?;
     transaction.execute(LOCK).await?;
-    catch_up!(transaction);
+    catch_up!(transaction, missing_migrations(0)?);
     Ok(connection.close().await?)
 }
 
@@ -84,6 +89,12 @@ fn missing_migrations(found: i64) -> Result<String, MigrationError> {
     Ok(missing.map(with_version).collect())
 }
 
+/// Adds all versions to a text that creates all tables.
+fn with_versions(tables: &str) -> String {
+    let versions: Vec<String> = (1..=MIGRATIONS.len()).map(|it| format!("({it})")).collect();
+    format!("{tables}\nINSERT INTO wharf_schema (version) VALUES {};\n", versions.join(", "))
+}
+
 impl From<MigrationError> for StoreError {
     fn from(trouble: MigrationError) -> StoreError {
         match trouble {
@@ -96,5 +107,63 @@ impl From<MigrationError> for StoreError {
 impl From<sqlx::Error> for MigrationError {
     fn from(error: sqlx::Error) -> MigrationError {
         MigrationError::Engine(error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sqlx::{Row, sqlite::SqliteConnectOptions};
+    use std::{env, fs, path::Path};
+
+    const FILE: &str = "migrations/new_sqlite.sql";
+
+    /// Tables, indexes and their text, and the rows that migrations insert.
+    async fn describe(text: &str) -> (Vec<[String; 3]>, Vec<i64>, Vec<(String, i64)>) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let options = SqliteConnectOptions::new().filename(folder.path().join("db")).create_if_missing(true);
+        let mut connection = options.connect().await.expect("a database");
+        connection.execute(CREATE_VERSIONS).await.expect("a table");
+        sqlx::raw_sql(AssertSqlSafe(text.to_owned())).execute(&mut connection).await.expect("valid SQL");
+        let objects = "SELECT type, name, coalesce(sql, '') FROM sqlite_master ORDER BY rowid";
+        let objects = connection.fetch_all(objects).await.expect("rows");
+        let versions =
+            connection.fetch_all("SELECT version FROM wharf_schema ORDER BY 1").await.expect("rows");
+        let counters =
+            connection.fetch_all("SELECT name, value FROM counters ORDER BY 1").await.expect("rows");
+        (
+            objects.iter().map(|it| [0, 1, 2].map(|at| it.get(at))).collect(),
+            versions.iter().map(|it| it.get(0)).collect(),
+            counters.iter().map(|it| (it.get(0), it.get(1))).collect(),
+        )
+    }
+
+    #[tokio::test]
+    async fn a_new_database_has_the_tables_of_all_migrations() {
+        let steps = missing_migrations(0).unwrap_or_else(|_| unreachable!("0 is known"));
+        let (objects, versions, counters) = describe(&steps).await;
+        let own = "wharf_schema";
+        let texts = objects.iter().filter(|[_, name, text]| !text.is_empty() && name != own);
+        let tables: String = texts.map(|[_, _, text]| format!("{text};\n")).collect();
+        let rows: String = counters
+            .iter()
+            .map(|(name, value)| format!("INSERT INTO counters (name, value) VALUES ('{name}', {value});\n"))
+            .collect();
+        let note = "-- Written by `UPDATE=1 cargo test -p wharf-store new_database`. The other files are the source.\n";
+        let expected = format!("{note}{tables}{rows}");
+        #[expect(clippy::disallowed_methods, reason = "a test asks whether to rewrite its file")]
+        if env::var_os("UPDATE").is_some() {
+            fs::write(Path::new(env!("CARGO_MANIFEST_DIR")).join(FILE), &expected)
+                .expect("the file is written");
+            return;
+        }
+        assert_eq!(NEW_SQLITE, expected, "run `UPDATE=1 cargo test -p wharf-store new_database`");
+        let (new_objects, new_versions, new_counters) = describe(&with_versions(NEW_SQLITE)).await;
+        let sorted = |mut objects: Vec<[String; 3]>| {
+            objects.sort();
+            objects
+        };
+        assert_eq!(sorted(new_objects), sorted(objects));
+        assert_eq!((new_versions, new_counters), (versions, counters));
     }
 }
