@@ -110,8 +110,8 @@ impl Pump {
         }
     }
 
-    /// Lets other tasks queue their messages, as long as any does. One write, and one wakeup of the server, costs about the
-    /// same for one message as for ten.
+    /// Collects the messages that other tasks queue meanwhile, until none does. One write, and one wakeup of the server,
+    /// costs about the same for one message as for ten.
     async fn gather(&mut self) {
         for _ in 0..MAX_GATHER_YIELDS {
             let before = self.outbox.bytes().len();
