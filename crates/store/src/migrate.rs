@@ -44,14 +44,13 @@ pub(crate) enum MigrationError {
     Newer(StoreError),
 }
 
-/// Runs the missing migrations, or `$create` in an empty database. Both engines use it inside a transaction that excludes
-/// all other migrations.
+/// Runs what is missing since the version that is found. Both engines use it inside a transaction that excludes all other
+/// migrations.
 macro_rules! catch_up {
-    ($transaction:expr, $create:expr) => {{
+    ($transaction:expr, $missing_since:expr) => {{
         $transaction.execute(CREATE_VERSIONS).await?;
         let found: i64 = sqlx::query_scalar(SELECT_VERSION).fetch_one(&mut *$transaction).await?;
-        let missing = if found == 0 { $create } else { missing_migrations(found)? };
-        sqlx::raw_sql(AssertSqlSafe(missing)).execute(&mut *$transaction).await?;
+        sqlx::raw_sql(AssertSqlSafe($missing_since(found)?)).execute(&mut *$transaction).await?;
         $transaction.commit().await?;
     }};
 }
@@ -63,7 +62,7 @@ pub(crate) async fn sqlite(connection: &mut SqliteConnection) -> Result<(), Migr
         return Ok(());
     }
     let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
-    catch_up!(transaction, with_versions(NEW_SQLITE));
+    catch_up!(transaction, missing_on_sqlite);
     Ok(())
 }
 
@@ -71,7 +70,7 @@ pub(crate) async fn postgres(options: &PgConnectOptions) -> Result<(), Migration
     let mut connection: PgConnection = options.connect().await?;
     let mut transaction = connection.begin().await?;
     transaction.execute(LOCK).await?;
-    catch_up!(transaction, missing_migrations(0)?);
+    catch_up!(transaction, missing_migrations);
     Ok(connection.close().await?)
 }
 
@@ -89,10 +88,13 @@ fn missing_migrations(found: i64) -> Result<String, MigrationError> {
     Ok(missing.map(with_version).collect())
 }
 
-/// Adds all versions to a text that creates all tables.
-fn with_versions(tables: &str) -> String {
+/// Returns all missing migrations, or for an empty database the tables as they leave them.
+fn missing_on_sqlite(found: i64) -> Result<String, MigrationError> {
+    if found > 0 {
+        return missing_migrations(found);
+    }
     let versions: Vec<String> = (1..=MIGRATIONS.len()).map(|it| format!("({it})")).collect();
-    format!("{tables}\nINSERT INTO wharf_schema (version) VALUES {};\n", versions.join(", "))
+    Ok(format!("{NEW_SQLITE}\nINSERT INTO wharf_schema (version) VALUES {};\n", versions.join(", ")))
 }
 
 impl From<MigrationError> for StoreError {
@@ -140,8 +142,9 @@ mod tests {
 
     #[tokio::test]
     async fn a_new_database_has_the_tables_of_all_migrations() {
-        let steps = missing_migrations(0).unwrap_or_else(|_| unreachable!("0 is known"));
-        let (objects, versions, counters) = describe(&steps).await;
+        let known =
+            |text: Result<String, MigrationError>| text.unwrap_or_else(|_| unreachable!("0 is known"));
+        let (objects, versions, counters) = describe(&known(missing_migrations(0))).await;
         let own = "wharf_schema";
         let texts = objects.iter().filter(|[_, name, text]| !text.is_empty() && name != own);
         let tables: String = texts.map(|[_, _, text]| format!("{text};\n")).collect();
@@ -158,7 +161,7 @@ mod tests {
             return;
         }
         assert_eq!(NEW_SQLITE, expected, "run `UPDATE=1 cargo test -p wharf-store new_database`");
-        let (new_objects, new_versions, new_counters) = describe(&with_versions(NEW_SQLITE)).await;
+        let (new_objects, new_versions, new_counters) = describe(&known(missing_on_sqlite(0))).await;
         let sorted = |mut objects: Vec<[String; 3]>| {
             objects.sort();
             objects
