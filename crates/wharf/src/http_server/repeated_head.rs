@@ -1,6 +1,6 @@
 //! Recognizes a head that repeats the last one of its connection.
 //!
-//! Most clients send the same head with each request, but for the length of the body. To compare it costs a tenth of
+//! Most clients send the same head with each request, but for the length of the body. To compare it costs a sixth of
 //! reading it. What a handler has found out about a head can be kept with it.
 
 use super::{
